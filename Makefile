@@ -1,0 +1,25 @@
+# lacuna: make demo, make test, make build, make bench, make fuzz, make format, make install
+BUILD := build
+JOBS  ?= $(shell nproc)
+
+.PHONY: build demo test test-release test-sanitize bench fuzz format install clean
+build:
+	@tools/install-packages.sh build
+	@cmake -S . -B $(BUILD)/release -G Ninja -DCMAKE_BUILD_TYPE=Release -DLACUNA_TESTS=OFF > $(BUILD)-configure.log 2>&1 \
+	  || (cat $(BUILD)-configure.log; exit 1); rm -f $(BUILD)-configure.log
+	@ninja -C $(BUILD)/release
+
+clean:
+	rm -rf $(BUILD)
+
+test:
+	@tools/install-packages.sh build test
+	cmake -S . -B $(BUILD)/test -G Ninja -DCMAKE_BUILD_TYPE=Release
+	ninja -C $(BUILD)/test
+	cmake -S . -B $(BUILD)/sanitize -G Ninja -DCMAKE_BUILD_TYPE=Debug -DLACUNA_SANITIZE=ON
+	ninja -C $(BUILD)/sanitize
+	ctest --test-dir $(BUILD)/sanitize --output-on-failure -j $(JOBS)
+	ctest --test-dir $(BUILD)/test --output-on-failure -j $(JOBS)
+
+format:
+	git ls-files '*.cc' '*.h' | xargs clang-format -i

@@ -1,0 +1,61 @@
+// Named tensors with metadata in one file, in the safetensors format that any safetensors reader opens: model files and
+// checkpoints. Loading trusts nothing: sizes, offsets and types are checked before use (Exit::data).
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "base/files.h"
+#include "base/matrix.h"
+
+namespace lacuna {
+
+struct Tensor {
+  std::string type;                     // F32, F64, BF16, I8, U8, I32, U32, I64, U64
+  std::vector<std::uint64_t> shape;
+  Bytes bytes;                          // row-major, little-endian; points into `owner` or into borrowed memory
+  std::shared_ptr<const void> owner;    // keeps the bytes alive; null = borrowed by put(), valid until written
+};
+
+class Tensors {
+ public:
+  nlohmann::json metadata = nlohmann::json::object();  // kept as one JSON text under __metadata__."lacuna"
+
+  // Borrows: the memory must live until write() or copy() returns.
+  void put(const std::string& name, MatrixView<const float> matrix);
+  void put(const std::string& name, MatrixView<const double> matrix);
+  void put(const std::string& name, std::span<const float> values);
+  void put(const std::string& name, std::span<const std::uint8_t> values);
+  void put(const std::string& name, std::span<const std::uint32_t> values);
+  void put(const std::string& name, std::span<const std::uint64_t> values);
+  // Owns.
+  void put_copy(const std::string& name, MatrixView<const float> matrix);
+
+  bool has(const std::string& name) const { return tensors_.count(name) != 0; }
+  const Tensor& at(const std::string& name) const;                      // Exit::data if there is none
+  // Copies out, checking type and shape; Exit::data names the tensor and both shapes.
+  void get(const std::string& name, MatrixView<float> out) const;
+  void get(const std::string& name, MatrixView<double> out) const;
+  Matrix<float> matrix(const std::string& name) const;                  // of its own two-dimensional shape
+  std::vector<float> floats(const std::string& name) const;
+  std::vector<std::uint8_t> bytes(const std::string& name) const;
+  std::vector<std::uint32_t> words(const std::string& name) const;
+  std::vector<std::uint64_t> long_words(const std::string& name) const;
+  const std::map<std::string, Tensor>& all() const { return tensors_; }
+
+  void write(const std::string& path) const;                            // atomic
+  static Tensors read(const std::string& path);                         // memory-mapped
+  static Tensors parse(std::shared_ptr<const void> owner, Bytes bytes, const std::string& where);
+  const std::string& path() const { return path_; }
+
+ private:
+  std::map<std::string, Tensor> tensors_;
+  std::string path_ = "(memory)";
+};
+
+}  // namespace lacuna

@@ -1,0 +1,41 @@
+// Small text helpers: the nearest right name for a misspelt one, numbers as people read them, aligned tables.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace lacuna {
+
+// The candidate nearest to `word` (edit distance at most a third of its length, at least 2), or "" if none is near.
+std::string nearest(std::string_view word, const std::vector<std::string>& candidates);
+// "; did you mean 'x'?" or "", to be put behind a message.
+std::string did_you_mean(std::string_view word, const std::vector<std::string>& candidates);
+
+std::string_view trim(std::string_view text);
+std::vector<std::string_view> split(std::string_view text, char separator);
+std::string join(const std::vector<std::string>& items, std::string_view separator);
+
+// The whole text as a number, or nothing. Locale-free.
+std::optional<double> parse_double(std::string_view text);
+std::optional<std::int64_t> parse_int(std::string_view text);
+
+std::string bytes_text(double bytes);      // "278 MB"
+std::string duration_text(double seconds); // "3 min 20 s"
+std::string count_text(std::uint64_t n);   // "288,650,000"
+
+// Columns padded to their widest cell; numbers (cells that parse as one) to the right. Width counts code points.
+class TextTable {
+ public:
+  explicit TextTable(std::vector<std::string> header) : rows_{std::move(header)} {}
+  void add(std::vector<std::string> row) { rows_.push_back(std::move(row)); }
+  std::string text() const;
+
+ private:
+  std::vector<std::vector<std::string>> rows_;
+};
+
+}  // namespace lacuna

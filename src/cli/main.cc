@@ -1,0 +1,78 @@
+// The program: a table of verbs. Errors become one line on stderr and an exit code.
+#include <cstdio>
+#include <exception>
+#include <new>
+
+#include "base/error.h"
+#include "base/text.h"
+#include "cli/verbs.h"
+
+namespace lacuna::cli {
+namespace {
+
+constexpr Verb kVerbs[] = {
+    {"methods", "the methods and what each can do by itself", methods},
+};
+
+void print_usage(std::FILE* out) {
+  fmt::print(out, "lacuna: tags for items with missing views and missing labels\n\nusage: lacuna VERB ...\n\n");
+  for (const auto& verb : kVerbs) fmt::print(out, "  {:<16} {}\n", verb.name, verb.summary);
+  fmt::print(out, "\nlacuna VERB --help explains a verb and gives examples.\n");
+}
+
+int dispatch(const Arguments& arguments) {
+  if (arguments.empty() || arguments[0] == "--help" || arguments[0] == "-h" || arguments[0] == "help") {
+    print_usage(arguments.empty() ? stderr : stdout);
+    return static_cast<int>(arguments.empty() ? Exit::usage : Exit::ok);
+  }
+  std::vector<std::string> names;
+  for (const auto& verb : kVerbs) {
+    const std::string name = verb.name;
+    names.push_back(name);
+    const auto words = split(name, ' ');
+    if (arguments.size() < words.size()) continue;
+    bool matches = true;
+    for (std::size_t i = 0; i < words.size(); ++i) matches = matches && arguments[i] == words[i];
+    if (matches) return verb.run({arguments.begin() + static_cast<std::ptrdiff_t>(words.size()), arguments.end()});
+  }
+  std::string given = arguments[0];
+  if (arguments.size() > 1 && !arguments[1].starts_with("-")) given += " " + arguments[1];
+  std::string hint = did_you_mean(given, names);
+  if (hint.empty()) hint = did_you_mean(arguments[0], names);
+  fail(Exit::usage, "there is no verb '{}'{} (lacuna --help lists them)", given, hint);
+}
+
+}  // namespace
+
+void parse_or_help(Options& options, const Arguments& arguments, const std::string& verb, const std::string& about,
+                   const std::string& examples) {
+  for (const auto& argument : arguments) {
+    if (argument == "--") break;
+    if (argument != "--help" && argument != "-h") continue;
+    std::string usage = "lacuna " + verb;
+    for (const auto& option : options.all())
+      if (option.is_positional) usage += " " + option.placeholder;
+    fmt::print("{}\n\nusage: {} [options]\n\n{}\nexamples:\n{}", about, usage, options.help(), examples);
+    throw HelpShown();
+  }
+  options.parse(arguments, "lacuna " + verb);
+}
+
+}  // namespace lacuna::cli
+
+int main(int argc, char** argv) {
+  using namespace lacuna;
+  try {
+    return cli::dispatch({argv + 1, argv + argc});
+  } catch (const cli::HelpShown&) {
+    return 0;
+  } catch (const Error& error) {
+    fmt::print(stderr, "lacuna: {}\n", error.what());
+    return static_cast<int>(error.code());
+  } catch (const std::bad_alloc&) {
+    fmt::print(stderr, "lacuna: not enough memory\n");
+  } catch (const std::exception& error) {
+    fmt::print(stderr, "lacuna: {}\n", error.what());
+  }
+  return static_cast<int>(Exit::failed);
+}

@@ -1,0 +1,26 @@
+// One function a verb; each reads as parse, load, call, print. Arguments exclude the verb itself.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "base/options.h"
+
+namespace lacuna::cli {
+
+using Arguments = std::vector<std::string>;
+
+struct Verb {
+  const char* name;       // "data inspect"
+  const char* summary;    // one line
+  int (*run)(const Arguments&);
+};
+
+// Parses, or prints help and throws HelpShown. `usage` and `examples` are shown above and below the options.
+struct HelpShown {};
+void parse_or_help(Options& options, const Arguments& arguments, const std::string& verb, const std::string& about,
+                   const std::string& examples);
+
+int methods(const Arguments& arguments);
+
+}  // namespace lacuna::cli

@@ -1,0 +1,48 @@
+// What a method sees: prepared rows in memory, missing instances as zero rows, unknown labels as zeros with G = 0.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "base/matrix.h"
+#include "data/dataset.h"
+#include "data/folds.h"
+
+namespace lacuna {
+
+struct Items {
+  std::vector<Matrix<float>> X;  // per view (n, d_v); a missing instance is a zero row
+  Matrix<std::uint8_t> W;        // (n, m) 1 = present; every row of a training set has at least one
+  Matrix<float> Y;               // (n, c) 1 or 0; unknown = 0. Empty where labels are not needed (prediction)
+  Matrix<std::uint8_t> G;        // (n, c) 1 = known
+
+  std::size_t rows() const { return W.rows(); }
+  std::size_t views() const { return W.cols(); }
+  std::size_t labels() const { return Y.cols(); }
+};
+
+// Rows of a data set with the gaps of a fold laid over its own: what training, selection and tests are made of.
+// Holds references: data and fold must outlive it.
+struct Selection {
+  const Dataset* data = nullptr;
+  const Fold* fold = nullptr;       // null: the data's own gaps only
+  std::vector<std::uint32_t> rows;  // positions in the data
+  bool hide_labels = false;         // apply the fold's label mask (training rows); otherwise labels are complete
+
+  bool has(std::size_t i, std::size_t v) const {
+    return data->has(rows[i], v) && (fold == nullptr || fold->W(rows[i], v) != 0);
+  }
+  std::int8_t label(std::size_t i, std::size_t j) const {
+    return hide_labels && fold != nullptr && fold->G(rows[i], j) == 0 ? kUnknown : data->labels(rows[i], j);
+  }
+};
+
+// All rows of the data, own gaps only.
+Selection select_all(const Dataset& data);
+// A part of a fold: training rows with hidden labels, the others with complete ones (the paper's protocol).
+Selection select_part(const Dataset& data, const Folds& folds, std::size_t fold, Part part);
+// Without folds: a seeded split of the rows into training and validation (val_share of them, at least 1, none if 0).
+void split_rows(const Dataset& data, double val_share, std::uint64_t seed, Selection& train, Selection& val);
+
+}  // namespace lacuna

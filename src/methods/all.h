@@ -1,0 +1,12 @@
+// The makers of every method, one a file of this room.
+#pragma once
+
+#include <memory>
+
+#include "methods/method.h"
+
+namespace lacuna {
+
+std::unique_ptr<Method> make_prior();
+
+}  // namespace lacuna

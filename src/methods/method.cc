@@ -1,0 +1,36 @@
+#include "methods/method.h"
+
+#include "base/error.h"
+#include "base/text.h"
+#include "methods/all.h"
+
+namespace lacuna {
+
+void Method::decide(MatrixView<const float> scores, MatrixView<std::uint8_t> decided) const {
+  for (std::size_t i = 0; i < scores.rows; ++i)
+    for (std::size_t j = 0; j < scores.cols; ++j) decided(i, j) = scores(i, j) > .5f;
+}
+
+const std::vector<std::string>& method_names() {
+  static const std::vector<std::string> names = {"prior"};
+  return names;
+}
+
+std::unique_ptr<Method> make_method(const std::string& name) {
+  if (name == "prior") return make_prior();
+  fail(Exit::usage, "there is no method '{}'{} (lacuna methods lists them)", name, did_you_mean(name, method_names()));
+}
+
+Metrics evaluate_on(const Method& method, const Items& items) {
+  Matrix<float> scores(items.rows(), items.labels());
+  method.predict(items, scores);
+  Matrix<std::uint8_t> decided(items.rows(), items.labels());
+  method.decide(scores, decided);
+  Matrix<std::int8_t> truth(items.rows(), items.labels());
+  for (std::size_t i = 0; i < truth.rows(); ++i)
+    for (std::size_t j = 0; j < truth.cols(); ++j)
+      truth(i, j) = items.G(i, j) ? static_cast<std::int8_t>(items.Y(i, j)) : kUnknown;
+  return evaluate(scores, truth, decided);
+}
+
+}  // namespace lacuna

@@ -1,0 +1,135 @@
+#include "methods/model.h"
+
+#include <algorithm>
+
+#include "base/error.h"
+#include "base/random.h"
+#include "base/text.h"
+
+namespace lacuna {
+namespace {
+
+constexpr int kSchema = 1;
+
+}  // namespace
+
+Model::Model(const std::string& method) : method_(make_method(method)), prepare_(std::make_unique<PrepareOptions>()) {
+  const Traits traits = method_->traits();
+  prepare_->kind = traits.prepare;
+  prepare_->components = traits.components;
+  bind();
+}
+Model::Model(Model&&) noexcept = default;
+Model& Model::operator=(Model&&) noexcept = default;
+Model::~Model() = default;
+
+void Model::bind() {
+  options_ = Options();
+  method_->declare(options_);
+  prepare_->declare(options_);
+}
+
+void Model::fit(const Selection& train, const Selection& val, FitContext& context) {
+  if (train.data->views.empty()) fail(Exit::data, "{} has no views to learn from", train.data->name);
+  if (train.data->labels.empty()) fail(Exit::data, "{} has no labels to learn from", train.data->name);
+  if (train.rows.empty()) fail(Exit::data, "{}: no rows to learn from", train.data->name);
+  preparation_ = Preparation::fit(train, *prepare_);
+  label_names_ = train.data->label_names;
+  const Items train_items = preparation_.apply(train, true), val_items = preparation_.apply(val, true);
+  method_->fit(train_items, val_items, context);
+}
+
+void Model::fit(const Selection& train, double hold_out, std::uint64_t seed) {
+  FitContext context;
+  context.seed = seed;
+  Selection rest = train, val = train;
+  Random random(seed, Purpose::row_order);
+  random.shuffle(rest.rows);
+  const auto held = static_cast<std::size_t>(hold_out * static_cast<double>(rest.rows.size()));
+  val.rows.assign(rest.rows.end() - static_cast<std::ptrdiff_t>(held), rest.rows.end());
+  rest.rows.resize(rest.rows.size() - held);
+  fit(rest, val, context);
+}
+
+std::vector<int> Model::match_views(const Dataset& data) const {
+  std::vector<std::string> known;
+  for (const auto& view : preparation_.views()) known.push_back(view.name);
+  for (const auto& view : data.views)
+    if (std::find(known.begin(), known.end(), view.name) == known.end())
+      fail(Exit::mismatch, "{}: the model has no view '{}'{} (it has {})", data.name, view.name,
+           did_you_mean(view.name, known), join(known, ", "));
+  std::vector<int> source;
+  for (const auto& view : preparation_.views()) {
+    const std::size_t at = data.view_index(view.name);
+    source.push_back(at == data.views.size() ? -1 : static_cast<int>(at));
+    if (at < data.views.size() && data.views[at].columns() != view.columns)
+      fail(Exit::mismatch, "{}: view '{}' has {} columns, the model expects {}", data.name, view.name,
+           data.views[at].columns(), view.columns);
+  }
+  return source;
+}
+
+Matrix<float> Model::predict(const Dataset& data) const { return predict(select_all(data)); }
+
+Matrix<float> Model::predict(const Selection& selection) const {
+  const std::vector<int> source = match_views(*selection.data);
+  Matrix<float> scores(selection.rows.size(), label_names_.size());
+  constexpr std::size_t kBlock = 4096;  // bounds the memory of prepared copies
+  for (std::size_t begin = 0; begin < selection.rows.size(); begin += kBlock) {
+    const std::size_t count = std::min(kBlock, selection.rows.size() - begin);
+    Selection block = selection;
+    block.rows.assign(selection.rows.begin() + static_cast<std::ptrdiff_t>(begin),
+                      selection.rows.begin() + static_cast<std::ptrdiff_t>(begin + count));
+    method_->predict(preparation_.apply(block, source, false), scores.view().slice(begin, count));
+  }
+  return scores;
+}
+
+Matrix<std::uint8_t> Model::decide(MatrixView<const float> scores) const {
+  Matrix<std::uint8_t> decided(scores.rows, scores.cols);
+  if (thresholds_.empty()) {
+    method_->decide(scores, decided);
+  } else {
+    for (std::size_t i = 0; i < scores.rows; ++i)
+      for (std::size_t j = 0; j < scores.cols; ++j) decided(i, j) = scores(i, j) > thresholds_[j];
+  }
+  return decided;
+}
+
+void Model::save(const std::string& path) const {
+  Tensors file;
+  method_->save(file);
+  preparation_.save(file, "prepare.");
+  if (!thresholds_.empty()) file.put("thresholds", std::span(thresholds_));
+  file.metadata["schema"] = kSchema;
+  file.metadata["method"] = method_->traits().name;
+  file.metadata["options"] = options_.json();
+  file.metadata["labels"] = label_names_;
+  file.metadata["notes"] = notes_;
+  file.write(path);
+}
+
+Model Model::load(const std::string& path) {
+  const Tensors file = Tensors::read(path);
+  const auto& meta = file.metadata;
+  if (!meta.contains("method") || !meta["method"].is_string() || !meta.contains("labels") || !meta.contains("options"))
+    fail(Exit::data, "{}: is not a model of Lacuna (its metadata lacks method, options or labels)", path);
+  if (meta.value("schema", 0) != kSchema)
+    fail(Exit::data, "{}: model schema {}, this program reads {}", path, meta.value("schema", 0), kSchema);
+  try {
+    Model model(meta["method"].get<std::string>());
+    model.options_.from_json(meta["options"], path);
+    model.label_names_ = meta["labels"].get<std::vector<std::string>>();
+    model.notes_ = meta.value("notes", nlohmann::json::object());
+    model.preparation_ = Preparation::load(file, "prepare.");
+    model.method_->load(file);
+    if (file.has("thresholds")) model.thresholds_ = file.floats("thresholds");
+    if (!model.thresholds_.empty() && model.thresholds_.size() != model.label_names_.size())
+      fail(Exit::data, "{}: {} thresholds for {} labels", path, model.thresholds_.size(), model.label_names_.size());
+    return model;
+  } catch (const nlohmann::json::exception& error) {
+    fail(Exit::data, "{}: broken metadata: {}", path, error.what());
+  }
+}
+
+}  // namespace lacuna

@@ -1,0 +1,64 @@
+// A trained method with all that is needed to use it on new files: view names and sizes, preparation, label names,
+// thresholds. This is the C++ interface of the library:
+//
+//   auto data  = lacuna::read_dataset("photos.npz");
+//   lacuna::Model model("mtd");
+//   model.fit(lacuna::select_all(data));
+//   model.save("photos.safetensors");
+//   auto scores = lacuna::Model::load("photos.safetensors").predict(new_data);   // (n, c)
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "data/dataset.h"
+#include "methods/method.h"
+
+namespace lacuna {
+
+class Model {
+ public:
+  explicit Model(const std::string& method);
+  Model(Model&&) noexcept;
+  Model& operator=(Model&&) noexcept;
+  ~Model();
+
+  // All settings of the method and of the preparation, by name: model.options().set("epochs", "20", "").
+  Options& options() { return options_; }
+  Method& method() { return *method_; }
+  const Method& method() const { return *method_; }
+
+  // Fits preparation and method; thresholds are chosen on the validation rows. Without `val` a share of the training
+  // rows is held out for selection when `hold_out` > 0.
+  void fit(const Selection& train, const Selection& val, FitContext& context);
+  void fit(const Selection& train, double hold_out = .15, std::uint64_t seed = 1);
+
+  // Views are matched by name; a data set may lack views. A view of the wrong size is Exit::mismatch with both sizes; so
+  // is a view that the model does not know. Const and re-entrant.
+  Matrix<float> predict(const Dataset& data) const;
+  Matrix<float> predict(const Selection& selection) const;
+  Matrix<std::uint8_t> decide(MatrixView<const float> scores) const;  // by the stored thresholds
+
+  void save(const std::string& path) const;                           // atomic
+  static Model load(const std::string& path);
+
+  const std::vector<std::string>& label_names() const { return label_names_; }
+  const Preparation& preparation() const { return preparation_; }
+  nlohmann::json& notes() { return notes_; }                          // free metadata: hashes of data and folds, ...
+  const nlohmann::json& notes() const { return notes_; }
+
+ private:
+  void bind();                                                        // (re)builds options_
+  std::vector<int> match_views(const Dataset& data) const;
+
+  std::unique_ptr<Method> method_;
+  std::unique_ptr<PrepareOptions> prepare_;
+  Options options_;
+  Preparation preparation_;
+  std::vector<std::string> label_names_;
+  std::vector<float> thresholds_;                                     // per label; empty = the method decides
+  nlohmann::json notes_ = nlohmann::json::object();
+};
+
+}  // namespace lacuna

@@ -1,0 +1,35 @@
+// The products of a linear layer, with everything that touches the same memory fused into them. The only heavy
+// arithmetic of the networks. Chosen at run time for the machine (ops/machine.h); `reference` is the naive form that the
+// tests hold the fast ones against.
+//
+// Weights stay in one f32 matrix W (in, out). No packed or low-precision copies are kept: a block of W is converted and
+// packed in cache right before it is used for all rows (docs/performance.md counts the bytes).
+#pragma once
+
+#include <cstdint>
+#include <span>
+
+#include "base/matrix.h"
+#include "ops/update.h"
+
+namespace lacuna {
+
+enum class Precision { f32, bf16 };  // bf16: inputs of products rounded to bf16, sums in f32
+
+// Y = X W + b, then max(0, .) if relu.
+//   X (n, in), W (in, out), b (out) or empty, Y (n, out). n may be 0.
+void linear_forward(MatrixView<const float> X, MatrixView<const float> W, std::span<const float> b, bool relu,
+                    Precision precision, MatrixView<float> Y);
+
+// dX = (dY Wᵀ) ⊙ [X > 0 if mask_by_input] with the old W (skipped if dX has no rows), then
+// W and b are updated with the gradients Xᵀ dY and Σ_rows dY in the same pass over W: no gradient buffer exists.
+//   X (n, in), dY (n, out), dX (n, in) or empty; dX must not alias X or dY.
+void linear_backward(MatrixView<const float> X, MatrixView<const float> dY, bool mask_by_input, Precision precision,
+                     const UpdateRule& rule, ParameterView<float> W, ParameterView<float> b, MatrixView<float> dX);
+
+// C = A B, AᵀB or ABᵀ (+ C if accumulate), for the classical methods. f32, sums in f32.
+enum class Transpose { none, left, right };
+void multiply(MatrixView<const float> A, MatrixView<const float> B, Transpose transpose, bool accumulate,
+              MatrixView<float> C);
+
+}  // namespace lacuna

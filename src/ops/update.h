@@ -1,0 +1,73 @@
+// One optimiser step of one number: the scalar formulas, written once for every loop that applies them.
+#pragma once
+
+#include <cmath>
+#include <cstdint>
+
+#include "base/matrix.h"
+
+namespace lacuna {
+
+enum class Optimiser { sgd, adam, adamw };
+
+// The step's settings, the same for all parameters. `rate` already contains schedule and warm-up.
+struct UpdateRule {
+  Optimiser optimiser = Optimiser::sgd;
+  double rate = .1;          // η
+  double momentum = .9;      // sgd: momentum; adam: β1
+  double beta2 = .999;       // adam
+  double epsilon = 1e-8;     // adam
+  double weight_decay = 0;   // sgd and adam: added to the gradient; adamw: decoupled
+  std::int64_t step = 1;     // t = 1, 2, ... (bias correction, averaging)
+  double average = 0;        // decay of the running average of the parameters; 0 = none
+};
+
+// A parameter and its optimiser state; matrices of one shape (a bias is 1 x d). `second` is empty with sgd, `mean`
+// without averaging. `decay` says whether weight decay applies to it.
+template <class T>
+struct ParameterView {
+  MatrixView<T> value, first, second, mean;
+  bool decay = true;
+};
+
+// Coefficients of a step, computed once.
+template <class T>
+struct UpdateCoefficients {
+  Optimiser optimiser;
+  T rate, momentum, beta2, epsilon, coupled_decay, shrink, inverse_bias1, inverse_bias2, average;
+
+  UpdateCoefficients(const UpdateRule& rule, bool decay)
+      : optimiser(rule.optimiser),
+        rate(static_cast<T>(rule.rate)),
+        momentum(static_cast<T>(rule.momentum)),
+        beta2(static_cast<T>(rule.beta2)),
+        epsilon(static_cast<T>(rule.epsilon)),
+        coupled_decay(decay && rule.optimiser != Optimiser::adamw ? static_cast<T>(rule.weight_decay) : T(0)),
+        shrink(decay && rule.optimiser == Optimiser::adamw ? static_cast<T>(1 - rule.rate * rule.weight_decay) : T(1)),
+        inverse_bias1(static_cast<T>(1 / (1 - std::pow(rule.momentum, static_cast<double>(rule.step))))),
+        inverse_bias2(static_cast<T>(1 / (1 - std::pow(rule.beta2, static_cast<double>(rule.step))))),
+        average(static_cast<T>(rule.average)) {}
+};
+
+// SGD with momentum: m <- μ m + g, w <- w - η m.
+template <class T>
+inline void sgd_update(const UpdateCoefficients<T>& k, T gradient, T& w, T& m) {
+  m = k.momentum * m + (gradient + k.coupled_decay * w);
+  w -= k.rate * m;
+}
+
+// Adam and AdamW: m <- β1 m + (1-β1) g, v <- β2 v + (1-β2) g², w <- shrink·w - η m̂ / (√v̂ + ε).
+template <class T>
+inline void adam_update(const UpdateCoefficients<T>& k, T gradient, T& w, T& m, T& v) {
+  const T g = gradient + k.coupled_decay * w;
+  m = k.momentum * m + (T(1) - k.momentum) * g;
+  v = k.beta2 * v + (T(1) - k.beta2) * g * g;
+  w = k.shrink * w - k.rate * (m * k.inverse_bias1) / (std::sqrt(v * k.inverse_bias2) + k.epsilon);
+}
+
+template <class T>
+inline void average_update(const UpdateCoefficients<T>& k, T w, T& mean) {
+  mean = k.average * mean + (T(1) - k.average) * w;
+}
+
+}  // namespace lacuna

@@ -1,0 +1,164 @@
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <filesystem>
+#include <numeric>
+
+#include "base/error.h"
+#include "base/files.h"
+#include "base/options.h"
+#include "base/random.h"
+#include "base/tensors.h"
+#include "base/text.h"
+#include "base/threads.h"
+
+namespace lacuna {
+namespace {
+
+TEST(Sha256, KnownDigests) {
+  EXPECT_EQ(Sha256().hex(), "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855");
+  Sha256 hash;
+  hash.add("abc");
+  EXPECT_EQ(hash.hex(), "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad");
+}
+
+TEST(Philox, KnownAnswer) {
+  // The published test vector of Philox 4x32-10 for all-zero and all-one counters and keys.
+  EXPECT_EQ(philox({0, 0, 0, 0}, {0, 0}), (Words{0x6627e8d5, 0xe169c58d, 0xbc57ac4c, 0x9b00dbd8}));
+  const std::uint32_t f = 0xffffffff;
+  EXPECT_EQ(philox({f, f, f, f}, {f, f}), (Words{0x408f276d, 0x41c83b0e, 0xa20bc7c6, 0x6d5451fd}));
+}
+
+TEST(Random, MomentsAndBounds) {
+  Random random(7, Purpose::test);
+  double sum = 0, squares = 0;
+  constexpr int kDraws = 200000;
+  for (int i = 0; i < kDraws; ++i) {
+    const double x = random.normal();
+    sum += x;
+    squares += x * x;
+  }
+  EXPECT_NEAR(sum / kDraws, 0, .01);
+  EXPECT_NEAR(squares / kDraws, 1, .02);
+  for (int i = 0; i < 1000; ++i) EXPECT_LT(random.below(7), 7u);
+  auto order = random.permutation(1000);
+  std::sort(order.begin(), order.end());
+  for (std::uint32_t i = 0; i < 1000; ++i) EXPECT_EQ(order[i], i);
+}
+
+TEST(Threads, EveryIndexOnceForAnyThreadCount) {
+  for (int count : {1, 2, 4}) {
+    set_threads(count);
+    std::vector<std::atomic<int>> hits(1003);
+    parallel_for(hits.size(), 10, [&](std::size_t begin, std::size_t end) {
+      for (std::size_t i = begin; i < end; ++i) ++hits[i];
+    });
+    for (const auto& hit : hits) EXPECT_EQ(hit, 1);
+  }
+  set_threads(0);
+}
+
+TEST(Threads, OrderedSumHasTheSameBits) {
+  std::vector<double> terms(100000);
+  Random random(3, Purpose::test);
+  for (auto& term : terms) term = random.uniform_double() - .5;
+  double first = 0;
+  for (int count : {1, 2, 4}) {
+    set_threads(count);
+    const double sum = ordered_sum(terms.size(), 64, [&](std::size_t begin, std::size_t end) {
+      return std::accumulate(terms.begin() + static_cast<std::ptrdiff_t>(begin),
+                             terms.begin() + static_cast<std::ptrdiff_t>(end), 0.0);
+    });
+    if (count == 1) first = sum;
+    EXPECT_EQ(sum, first);
+  }
+  set_threads(0);
+}
+
+TEST(Threads, ExceptionsComeBack) {
+  EXPECT_THROW(parallel_for(100, 1, [](std::size_t i, std::size_t) { if (i == 57) fail(Exit::data, "57"); }), Error);
+}
+
+TEST(Options, ParseHelpAndErrors) {
+  double rate = .5;
+  std::int64_t repeats = 10;
+  bool json = false;
+  std::string kind = "a", path;
+  Options options;
+  options.add("data", path, "the data").positional().required().metavar("DATA");
+  options.add("missing-views", rate, "share to hide").range(0, 1).symbol("ρ");
+  options.add("repeats", repeats, "how many").range(1, 1000);
+  options.add("json", json, "machine-readable");
+  options.add("kind", kind, "which").choices({"a", "b"});
+  options.parse({"file", "--missing-views", ".25", "--repeats=3", "--json"}, "lacuna x");
+  EXPECT_EQ(path, "file");
+  EXPECT_EQ(rate, .25);
+  EXPECT_EQ(repeats, 3);
+  EXPECT_TRUE(json);
+  const auto message = [&](std::vector<std::string> arguments) -> std::string {
+    try {
+      options.parse(arguments, "lacuna x");
+    } catch (const Error& error) {
+      EXPECT_EQ(error.code(), Exit::usage);
+      return error.what();
+    }
+    return "";
+  };
+  EXPECT_NE(message({"f", "--mising-views", "1"}).find("did you mean '--missing-views'"), std::string::npos);
+  EXPECT_NE(message({"f", "--missing-views", "1.5"}).find("from 0 to 1"), std::string::npos);
+  EXPECT_NE(message({"f", "--kind", "c"}).find("one of a, b"), std::string::npos);
+  EXPECT_NE(message({"f", "g"}).find("too many"), std::string::npos);
+  EXPECT_NE(options.help().find("share to hide (ρ) [0.5]"), std::string::npos);
+}
+
+TEST(AtomicFile, OldContentSurvivesWithoutCommit) {
+  const std::string path = std::filesystem::temp_directory_path() / "lacuna_test_atomic";
+  write_text(path, "old");
+  { AtomicFile file(path); file.write("new"); }
+  EXPECT_EQ(read_text(path), "old");
+  { AtomicFile file(path); file.write("new"); file.commit(); }
+  EXPECT_EQ(read_text(path), "new");
+  std::filesystem::remove(path);
+}
+
+TEST(Tensors, RoundTripAndHostileHeaders) {
+  const std::string path = std::filesystem::temp_directory_path() / "lacuna_test_tensors";
+  Matrix<float> matrix(3, 5);
+  for (std::size_t i = 0; i < 15; ++i) matrix.values()[i] = static_cast<float>(i) * .25f;
+  Tensors out;
+  out.put("w", std::as_const(matrix).view());
+  out.metadata["name"] = "ä \"quoted\"";
+  out.write(path);
+  const Tensors in = Tensors::read(path);
+  EXPECT_EQ(in.metadata["name"], "ä \"quoted\"");
+  const Matrix<float> copy = in.matrix("w");
+  ASSERT_EQ(copy.rows(), 3u);
+  EXPECT_TRUE(std::equal(copy.values().begin(), copy.values().end(), matrix.values().begin()));
+  EXPECT_THROW(in.at("v"), Error);
+  std::filesystem::remove(path);
+
+  const auto parse = [](const std::string& header, std::size_t payload) {
+    std::string text(8, '\0');
+    const std::uint64_t length = header.size();
+    std::memcpy(text.data(), &length, 8);
+    text += header + std::string(payload, 'x');
+    return Tensors::parse(nullptr, as_bytes(text), "hostile");
+  };
+  EXPECT_THROW(parse(R"({"a":{"dtype":"F32","shape":[4611686018427387904,4],"data_offsets":[0,0]}})", 0), Error);
+  EXPECT_THROW(parse(R"({"a":{"dtype":"F32","shape":[2],"data_offsets":[0,8]}})", 4), Error);
+  EXPECT_THROW(parse(R"({"a":{"dtype":"F99","shape":[2],"data_offsets":[0,8]}})", 8), Error);
+  EXPECT_THROW(parse("[1]", 0), Error);
+  EXPECT_THROW(parse(std::string(100000, '['), 0), Error);
+  EXPECT_THROW(Tensors::parse(nullptr, as_bytes("short"), "hostile"), Error);
+}
+
+TEST(Text, NearestAndFormats) {
+  EXPECT_EQ(nearest("naim31", {"mtd", "naim3l", "prior"}), "naim3l");
+  EXPECT_EQ(nearest("zzzzzz", {"mtd", "naim3l"}), "");
+  EXPECT_EQ(count_text(288650000), "288,650,000");
+  EXPECT_EQ(bytes_text(278e6), "278 MB");
+  EXPECT_EQ(duration_text(200), "3 min 20 s");
+}
+
+}  // namespace
+}  // namespace lacuna

@@ -1,0 +1,30 @@
+#!/bin/sh
+# Installs every package that the build and the tests need (Debian 12 names). Does nothing when all are there.
+# usage: tools/install-packages.sh [build] [test] [bench]
+set -eu
+packages="g++ cmake ninja-build pkg-config ccache libfmt-dev nlohmann-json3-dev libtomlplusplus-dev libeigen3-dev
+          zlib1g-dev libmatio-dev libhdf5-dev"
+for group in "$@"; do
+  case $group in
+    build) ;;
+    test) packages="$packages libgtest-dev librapidcheck-dev clang-14 libclang-rt-14-dev python3-minimal python3-numpy
+          python3-scipy" ;;
+    bench) packages="$packages python3-minimal python3-numpy python3-scipy python3-sklearn python3-torch libdnnl-dev
+          libopenblas-dev" ;;
+    *) echo "tools/install-packages.sh: no group '$group' (build, test, bench)" >&2; exit 2 ;;
+  esac
+done
+missing=""
+for package in $packages; do
+  dpkg-query -W -f='${Status}' "$package" 2>/dev/null | grep -q 'install ok installed' || missing="$missing $package"
+done
+[ -z "$missing" ] && exit 0
+echo "installing:$missing"
+root=""
+if [ "$(id -u)" -ne 0 ]; then
+  command -v sudo >/dev/null || { echo "need root (or sudo) to install:$missing" >&2; exit 1; }
+  root="sudo"
+fi
+$root apt-get update -qq
+# shellcheck disable=SC2086
+DEBIAN_FRONTEND=noninteractive $root apt-get install -y -qq --no-install-recommends $missing
