@@ -1,0 +1,90 @@
+// The interface between a network and the loop that trains it (nn/train.h). A network owns its learned
+// numbers, their optimiser state and its work space; it computes one step at a time. It knows nothing of
+// epochs' order, schedules, validation, files or progress.
+//
+// Templated on the number type so that finite differences run through whole models in double; the product
+// trains Network = BasicNetwork<float>.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+
+#include "base/matrix.h"
+#include "base/threads.h"
+#include "data/items.h"
+#include "ops/update.h"
+
+namespace lacuna {
+
+// The rows of one step, in the order given. Random numbers of the step (fragment masks, dropout, view
+// dropout) are pure functions of seed, epoch, step and the row's position in items, never of threads or of
+// earlier calls.
+struct Batch {
+  const Items* items = nullptr;
+  std::span<const std::uint32_t> rows;  // positions in items
+  std::uint64_t seed = 1;
+  std::uint32_t epoch = 0;  // 0, 1, ...
+  std::uint32_t step = 0;   // 0, 1, ... over the whole training, never reset
+};
+
+// What a step reports: "total" first, then its parts before weighting, in the network's own order. The names
+// are string literals. Any of them may be NaN or infinite: the loop decides what that means.
+struct Losses {
+  struct Entry {
+    const char* name = "";
+    double value = 0;
+  };
+  static constexpr std::size_t kMost = 8;
+  std::array<Entry, kMost> entries{};
+  std::size_t count = 0;
+
+  void add(const char* name, double value) { entries[count++] = {name, value}; }
+  double total() const { return count == 0 ? 0 : entries[0].value; }
+  const Entry* begin() const { return entries.data(); }
+  const Entry* end() const { return entries.data() + count; }
+};
+
+// Which optimiser state a network keeps beside each parameter; decided once, before the first step.
+struct OptimiserState {
+  bool second = false;  // adam, adamw
+  bool mean = false;    // running average of the parameters
+};
+
+template <class T>
+class BasicNetwork {
+ public:
+  virtual ~BasicNetwork() = default;
+
+  // Called once, before the first step and before a checkpoint is put back. `mean` starts as a copy of the
+  // value.
+  virtual void keep(OptimiserState state) = 0;
+
+  // Forward, backward and update of every parameter. Allocates nothing after the first call with the largest
+  // batch. The returned losses are those before the update.
+  virtual Losses step(const Batch& batch, const UpdateRule& rule) = 0;
+
+  // Sigmoid scores (n, c) without masks and dropout, with running statistics, and with the running average of
+  // the parameters where it is kept. Const and re-entrant.
+  virtual void predict(const Items& items, MatrixView<T> scores) const = 0;
+
+  // Every learned tensor with its optimiser state, always in the same order and with the same names. The
+  // views point into the network: write through them to restore a checkpoint. `for_prediction` is false for
+  // parts that only training needs (decoders, view classifiers): a checkpoint holds them, a model file does
+  // not.
+  using Visitor = FunctionRef<void(const std::string& name, ParameterView<T> parameter, bool for_prediction)>;
+  virtual void visit(Visitor visitor) = 0;
+  // Everything else that a step changes and a later step or a prediction reads (running statistics of batch
+  // norm).
+  using BufferVisitor = FunctionRef<void(const std::string& name, MatrixView<T> buffer)>;
+  virtual void visit_buffers(BufferVisitor visitor) = 0;
+
+  virtual std::uint64_t parameters() const = 0;                 // in training
+  virtual std::uint64_t parameters_for_prediction() const = 0;  // of those, what a model file holds
+};
+
+using Network = BasicNetwork<float>;
+
+}  // namespace lacuna
