@@ -11,6 +11,10 @@ void Method::decide(MatrixView<const float> scores, MatrixView<std::uint8_t> dec
     for (std::size_t j = 0; j < scores.cols; ++j) decided(i, j) = scores(i, j) > .5f;
 }
 
+void Method::set_preset(const std::string& name, PrepareOptions&) {
+  fail(Exit::usage, "method {} has no presets, so not '{}'", traits().name, name);
+}
+
 const std::vector<std::string>& method_names() {
   static const std::vector<std::string> names = {"prior"};
   return names;

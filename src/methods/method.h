@@ -68,6 +68,10 @@ class Method {
   virtual ~Method() = default;
   virtual Traits traits() const = 0;
   virtual void declare(Options& options) = 0;  // its settings, bound to its members
+  // Named sets of settings ("paper", "authors", ...), the default first; none for most methods. set_preset puts all
+  // settings of one in place, those of the preparation included; single settings are applied after it.
+  virtual std::vector<std::string> presets() const { return {}; }
+  virtual void set_preset(const std::string& name, PrepareOptions& prepare);
 
   // Learns from `train`; `val` (possibly without rows) serves selection only. Deterministic in context.seed.
   virtual void fit(const Items& train, const Items& val, FitContext& context) = 0;
