@@ -28,9 +28,9 @@ struct Csr {
 
 struct View {
   std::string name;
-  std::variant<Table<float>, Csr> features;       // (n, d_v)
-  std::vector<std::string> column_names;          // empty, or d_v
-  std::string source_type = "float32";            // element type in the file it came from ("uint16", "float64", ...)
+  std::variant<Table<float>, Csr> features;  // (n, d_v)
+  std::vector<std::string> column_names;     // empty, or d_v
+  std::string source_type = "float32";  // element type in the file it came from ("uint16", "float64", ...)
 
   std::size_t columns() const;
   std::size_t rows() const;
@@ -46,18 +46,23 @@ struct Dataset {
   Table<std::int8_t> labels;             // Y (n, c); empty = no labels in the data
   std::vector<std::string> label_names;  // c names; made up ("label0") where the file has none
   std::vector<std::string> ids;          // empty, or n distinct ids
+  std::vector<std::string> notes;  // what the reader decided that a user should know; for stderr, not content
 
   bool has(std::size_t i, std::size_t v) const { return present.empty() || present(i, v) != 0; }
   std::size_t label_count() const { return label_names.size(); }
   std::size_t view_index(const std::string& view_name) const;  // views.size() if there is none
-  // Throws Exit::data (with `where` in front) if shapes disagree, a name is used twice, an id is used twice, a label is
-  // not 1, 0 or unknown, or a present instance holds a non-finite value. Readers call it last.
-  void check(const std::string& where) const;
+  // Throws Exit::data (with `where` in front) if there is nothing in it, shapes disagree, a name or an id is
+  // used twice or is no UTF-8 text, a label is not 1, 0 or unknown, or a present instance holds a non-finite
+  // value. Readers call it last. Scan::shapes leaves the values unread: for native folders, whose values were
+  // checked when written.
+  enum class Scan { shapes, values };
+  void check(const std::string& where, Scan scan = Scan::values) const;
 };
 
 // The rows of `data` at the given positions, in that order (views, gaps, labels, ids); a deep copy.
 Dataset select_rows(const Dataset& data, std::span<const std::uint32_t> rows);
-// A hash of everything that a model can learn from: sizes, names, features of present instances, gaps, labels.
+// A hash of everything that a model can learn from: sizes, names, features of present instances, gaps,
+// labels. It does not depend on the file form, nor on whether a view is dense or sparse.
 std::string content_hash(const Dataset& data);
 
 }  // namespace lacuna
