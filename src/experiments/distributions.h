@@ -1,0 +1,18 @@
+// Tails of the distributions that the significance tests need, in double precision. No tables: what textbooks
+// tabulate is computed, so any number of methods, data sets and any level work.
+#pragma once
+
+namespace lacuna {
+
+double normal_cdf(double z);
+double chi_squared_tail(double x, double freedom);                              // P(X >= x)
+double f_tail(double x, double numerator_freedom, double denominator_freedom);  // P(F >= x)
+double student_two_sided(double t, double freedom);                             // P(|T| >= |t|)
+// Quantiles: the x whose tail is `level`.
+double f_critical(double level, double numerator_freedom, double denominator_freedom);
+double student_critical(double level, double freedom);  // two-sided
+// The studentised range of k normal means with infinite degrees of freedom (Nemenyi's test).
+double range_tail(double q, int k);
+double range_critical(double level, int k);
+
+}  // namespace lacuna
