@@ -1,7 +1,9 @@
 // One optimiser step of one number: the scalar formulas, written once for every loop that applies them.
 #pragma once
 
+#include <cassert>
 #include <cmath>
+#include <cstddef>
 #include <cstdint>
 
 #include "base/matrix.h"
@@ -13,17 +15,17 @@ enum class Optimiser { sgd, adam, adamw };
 // The step's settings, the same for all parameters. `rate` already contains schedule and warm-up.
 struct UpdateRule {
   Optimiser optimiser = Optimiser::sgd;
-  double rate = .1;          // η
-  double momentum = .9;      // sgd: momentum; adam: β1
-  double beta2 = .999;       // adam
-  double epsilon = 1e-8;     // adam
-  double weight_decay = 0;   // sgd and adam: added to the gradient; adamw: decoupled
-  std::int64_t step = 1;     // t = 1, 2, ... (bias correction, averaging)
-  double average = 0;        // decay of the running average of the parameters; 0 = none
+  double rate = .1;         // η
+  double momentum = .9;     // sgd: momentum; adam: β1
+  double beta2 = .999;      // adam
+  double epsilon = 1e-8;    // adam
+  double weight_decay = 0;  // sgd and adam: added to the gradient; adamw: decoupled
+  std::int64_t step = 1;    // t = 1, 2, ... (bias correction, averaging)
+  double average = 0;       // decay of the running average of the parameters; 0 = none
 };
 
-// A parameter and its optimiser state; matrices of one shape (a bias is 1 x d). `second` is empty with sgd, `mean`
-// without averaging. `decay` says whether weight decay applies to it.
+// A parameter and its optimiser state; matrices of one shape (a bias is 1 x d). `second` is empty with sgd,
+// `mean` without averaging. `decay` says whether weight decay applies to it.
 template <class T>
 struct ParameterView {
   MatrixView<T> value, first, second, mean;
@@ -43,7 +45,8 @@ struct UpdateCoefficients {
         beta2(static_cast<T>(rule.beta2)),
         epsilon(static_cast<T>(rule.epsilon)),
         coupled_decay(decay && rule.optimiser != Optimiser::adamw ? static_cast<T>(rule.weight_decay) : T(0)),
-        shrink(decay && rule.optimiser == Optimiser::adamw ? static_cast<T>(1 - rule.rate * rule.weight_decay) : T(1)),
+        shrink(decay && rule.optimiser == Optimiser::adamw ? static_cast<T>(1 - rule.rate * rule.weight_decay)
+                                                           : T(1)),
         inverse_bias1(static_cast<T>(1 / (1 - std::pow(rule.momentum, static_cast<double>(rule.step))))),
         inverse_bias2(static_cast<T>(1 / (1 - std::pow(rule.beta2, static_cast<double>(rule.step))))),
         average(static_cast<T>(rule.average)) {}
@@ -68,6 +71,32 @@ inline void adam_update(const UpdateCoefficients<T>& k, T gradient, T& w, T& m, 
 template <class T>
 inline void average_update(const UpdateCoefficients<T>& k, T w, T& mean) {
   mean = k.average * mean + (T(1) - k.average) * w;
+}
+
+// One row of a parameter: `count` gradients and what they change. v is not touched with sgd; mean may be
+// null.
+template <class T>
+inline void update_row(const UpdateCoefficients<T>& k, std::size_t count, const T* gradient, T* w, T* m, T* v,
+                       T* mean) {
+  if (k.optimiser == Optimiser::sgd) {
+    for (std::size_t j = 0; j < count; ++j) sgd_update(k, gradient[j], w[j], m[j]);
+  } else {
+    for (std::size_t j = 0; j < count; ++j) adam_update(k, gradient[j], w[j], m[j], v[j]);
+  }
+  if (mean != nullptr)
+    for (std::size_t j = 0; j < count; ++j) average_update(k, w[j], mean[j]);
+}
+
+// A whole parameter, for small ones (biases, normalisers) and for the reference. The big matrices are updated
+// inside linear_backward.
+template <class T>
+inline void update_parameter(const UpdateRule& rule, MatrixView<const T> gradient,
+                             const ParameterView<T>& p) {
+  const UpdateCoefficients<T> k(rule, p.decay);
+  assert(gradient.rows == p.value.rows && gradient.cols == p.value.cols);
+  for (std::size_t i = 0; i < gradient.rows; ++i)
+    update_row(k, gradient.cols, &gradient(i, 0), &p.value(i, 0), &p.first(i, 0),
+               p.second.empty() ? nullptr : &p.second(i, 0), p.mean.empty() ? nullptr : &p.mean(i, 0));
 }
 
 }  // namespace lacuna
