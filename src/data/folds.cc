@@ -1,0 +1,291 @@
+#include "data/folds.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <numeric>
+
+#include "base/error.h"
+#include "base/files.h"
+#include "base/random.h"
+#include "base/text.h"
+
+namespace lacuna {
+namespace {
+
+constexpr std::array<const char*, 4> kPartNames = {"train", "val", "test", "all"};
+
+// Shares are decimal fractions that binary numbers miss by a hair: .29 of 100 is 29, .55 of 100 is 55.
+constexpr double kHair = 1e-9;
+std::size_t share_down(double share, std::size_t n) {
+  return static_cast<std::size_t>(std::floor(share * static_cast<double>(n) + kHair));
+}
+std::size_t share_up(double share, std::size_t n) {
+  return static_cast<std::size_t>(std::ceil(share * static_cast<double>(n) - kHair));
+}
+
+using Rows = std::vector<std::uint32_t>;
+
+// Moves a uniformly drawn subset of `count` rows to the front.
+void draw_front(Rows& rows, std::size_t count, Random& random) {
+  for (std::size_t i = 0; i < count; ++i) std::swap(rows[i], rows[i + random.below(rows.size() - i)]);
+}
+
+// Hides instances inside one group of rows: every view loses exactly its share there, nobody loses every
+// view.
+class ViewGaps {
+ public:
+  ViewGaps(const Dataset& data, const Rows& rows, double rate, Matrix<std::uint8_t>& W)
+      : data_(data), rows_(rows), rate_(rate), W_(W), left_(data.rows, 0) {}
+
+  void draw(std::vector<Random>& per_view, Random& mending) {
+    for (std::size_t v = 0; v < data_.views.size(); ++v) {
+      Rows holders;
+      for (const auto i : rows_)
+        if (data_.has(i, v)) holders.push_back(i);
+      const std::size_t lost = share_down(rate_, holders.size());
+      draw_front(holders, lost, per_view[v]);
+      for (std::size_t k = lost; k < holders.size(); ++k) give(holders[k], v);
+    }
+    Rows bare;  // had a view, lost all
+    for (const auto i : rows_)
+      if (left_[i] == 0 && owns_any(i)) bare.push_back(i);
+    mending.shuffle(bare);
+    for (const auto i : bare) mend(i, mending);
+  }
+
+ private:
+  void give(std::uint32_t i, std::size_t v) {
+    W_(i, v) = 1;
+    ++left_[i];
+  }
+  void take(std::uint32_t i, std::size_t v) {
+    W_(i, v) = 0;
+    --left_[i];
+  }
+  bool owns_any(std::uint32_t i) const {
+    for (std::size_t v = 0; v < data_.views.size(); ++v)
+      if (data_.has(i, v)) return true;
+    return false;
+  }
+
+  // A uniformly drawn row that holds view v and another one, or no row.
+  std::int64_t spare_holder(std::size_t v, Random& random) const {
+    const auto spare = [&](std::uint32_t j) { return W_(j, v) != 0 && left_[j] >= 2; };
+    for (int tries = 0; tries < 64; ++tries)  // quick while such rows are common
+      if (const auto j = rows_[random.below(rows_.size())]; spare(j)) return j;
+    Rows all;
+    std::copy_if(rows_.begin(), rows_.end(), std::back_inserter(all), spare);
+    return all.empty() ? -1 : static_cast<std::int64_t>(all[random.below(all.size())]);
+  }
+
+  // Gives row i one of its views and takes that view from a row that can spare it, so that the view's count
+  // stays. If no holder of i's views can spare one, holders are moved to other views of theirs along a chain
+  // (a shortest augmenting path over the views).
+  void mend(std::uint32_t i, Random& random) {
+    const std::size_t m = data_.views.size();
+    struct Step {
+      std::size_t from = 0;   // the view before this one in the chain; m = row i itself
+      std::uint32_t row = 0;  // the row that gives up `from` and takes this view
+      bool reached = false;
+    };
+    std::vector<Step> steps(m);
+    std::vector<std::size_t> queue;
+    for (const auto v : random.permutation(m))
+      if (data_.has(i, v)) {
+        steps[v] = {m, i, true};
+        queue.push_back(v);
+      }
+    for (std::size_t at = 0; at < queue.size(); ++at) {
+      const std::size_t view = queue[at];
+      if (const auto spare = spare_holder(view, random); spare >= 0) {
+        take(static_cast<std::uint32_t>(spare), view);
+        for (std::size_t v = view; v != m; v = steps[v].from) {
+          give(steps[v].row, v);
+          if (steps[v].from != m) take(steps[v].row, steps[v].from);
+        }
+        return;
+      }
+      for (const auto j : rows_)
+        for (std::size_t u = 0; W_(j, view) != 0 && u < m; ++u)
+          if (!steps[u].reached && data_.has(j, u)) {
+            steps[u] = {view, j, true};
+            queue.push_back(u);
+          }
+    }
+    refuse(queue);
+  }
+
+  // The views of the chain are all held by rows that have nothing else, so there are too few instances for
+  // these rows.
+  [[noreturn]] void refuse(const std::vector<std::size_t>& views) const {
+    std::size_t instances = 0, kept = 0, bound = 0;
+    std::vector<std::string> names;
+    for (const auto v : views) {
+      names.push_back("'" + data_.views[v].name + "'");
+      std::size_t existing = 0;
+      for (const auto i : rows_) existing += data_.has(i, v);
+      instances += existing;
+      kept += existing - share_down(rate_, existing);
+    }
+    for (const auto i : rows_) {
+      bool inside = owns_any(i);
+      for (std::size_t v = 0; v < data_.views.size(); ++v)
+        inside = inside && (!data_.has(i, v) || std::find(views.begin(), views.end(), v) != views.end());
+      bound += inside;
+    }
+    const double possible =
+        std::floor((1 - static_cast<double>(bound) / static_cast<double>(instances)) * 1e4) / 1e4;
+    fail(Exit::usage,
+         "missing views of {} cannot be: {} rows have no other view than {}, and {} of {} instances would be "
+         "left for "
+         "them, so some row would lose every view; a rate of at most {} is possible",
+         rate_, bound, join(names, ", "), kept, instances, possible);
+  }
+
+  const Dataset& data_;
+  const Rows& rows_;
+  double rate_;
+  Matrix<std::uint8_t>& W_;
+  std::vector<std::uint32_t> left_;  // views that a row still has
+};
+
+// Hides labels inside one group of rows: per label a share of the known positives and of the known negatives.
+void draw_label_gaps(const Dataset& data, const Rows& rows, double rate, std::size_t label, Random& random,
+                     Matrix<std::uint8_t>& G) {
+  for (const std::int8_t value : {std::int8_t{1}, std::int8_t{0}}) {
+    Rows cells;
+    for (const auto i : rows)
+      if (data.labels(i, label) == value) cells.push_back(i);
+    const std::size_t lost = share_down(rate, cells.size());
+    draw_front(cells, lost, random);
+    for (std::size_t k = lost; k < cells.size(); ++k) G(cells[k], label) = 1;
+  }
+}
+
+}  // namespace
+
+Part part_from_name(const std::string& name) {
+  const std::vector<std::string> names(kPartNames.begin(), kPartNames.end());
+  const auto at = std::find(names.begin(), names.end(), name);
+  if (at == names.end())
+    fail(Exit::usage, "there is no part '{}'{} (there are {})", name, did_you_mean(name, names),
+         join(names, ", "));
+  return static_cast<Part>(at - names.begin());
+}
+
+const char* part_name(Part part) {
+  return kPartNames[static_cast<std::size_t>(part)];
+}
+
+std::size_t Folds::train_rows() const {
+  return std::min(rows, share_up(train_share, rows));
+}
+std::size_t Folds::val_rows() const {
+  return std::min(rows - train_rows(), share_up(val_share, rows));
+}
+
+std::vector<std::uint32_t> Folds::part_rows(std::size_t fold, Part part) const {
+  const auto& order = folds.at(fold).order;
+  const std::size_t train = train_rows(), val = val_rows();
+  std::size_t begin = 0, end = rows;
+  switch (part) {
+    case Part::train:
+      end = train;
+      break;
+    case Part::val:
+      begin = train, end = train + val;
+      break;
+    case Part::test:
+      begin = train + val;
+      break;
+    case Part::all:
+      break;
+  }
+  return {order.begin() + static_cast<std::ptrdiff_t>(begin),
+          order.begin() + static_cast<std::ptrdiff_t>(end)};
+}
+
+std::string Folds::hash() const {
+  Sha256 hash;
+  hash.add(fmt::format("folds 1: {} rows, {} views, {} labels, train {}, val {}, {} folds;", rows, views,
+                       labels, train_rows(), val_rows(), folds.size()));
+  for (const auto& fold : folds) {
+    hash.add(std::as_bytes(fold.W.values()));
+    hash.add(std::as_bytes(fold.G.values()));
+    hash.add(std::as_bytes(std::span(fold.order)));
+  }
+  return hash.hex();
+}
+
+void MaskOptions::declare(Options& options) {
+  options.add("missing-views", missing_views, "share of every view's instances to hide")
+      .range(0, 1)
+      .symbol("ρ_v");
+  options.add("missing-labels", missing_labels, "share of every label's positives and negatives to hide")
+      .range(0, 1)
+      .symbol("ρ_l");
+  options.add("train", train, "share of the rows for training").range(0, 1);
+  options.add("val", val, "share of the rows for validation; the rest is for the test").range(0, 1);
+  options.add("repeats", repeats, "number of repetitions").range(1, 100000);
+  options.add("seed", seed, "seed of all draws");
+  options.add("scope", scope, "view rates are exact over all rows, or inside each part")
+      .choices({"all", "part"});
+}
+
+Folds make_folds(const Dataset& data, const MaskOptions& options) {
+  if (data.views.empty()) fail(Exit::data, "{} has no views to hide", data.name);
+  if (data.labels.empty()) fail(Exit::data, "{} has no labels to hide", data.name);
+  if (options.train + options.val > 1 + kHair)
+    fail(Exit::usage, "train {} and validation {} are more than all rows together", options.train,
+         options.val);
+  Folds folds;
+  folds.rows = data.rows;
+  folds.views = data.views.size();
+  folds.labels = data.label_count();
+  folds.train_share = options.train;
+  folds.val_share = options.val;
+  if (folds.train_rows() == 0)
+    fail(Exit::usage, "a training share of {} leaves none of the {} rows for training", options.train,
+         data.rows);
+
+  for (std::uint32_t r = 0; r < static_cast<std::uint32_t>(options.repeats); ++r) {
+    Fold& fold = folds.folds.emplace_back();
+    fold.order = Random(options.seed, Purpose::row_order, r).permutation(data.rows);
+    fold.W = Matrix<std::uint8_t>(data.rows, folds.views);
+    fold.G = Matrix<std::uint8_t>(data.rows, folds.labels);
+    const std::array<Rows, 3> parts = {folds.part_rows(r, Part::train), folds.part_rows(r, Part::val),
+                                       folds.part_rows(r, Part::test)};
+
+    std::vector<Random> per_view;
+    for (std::uint32_t v = 0; v < folds.views; ++v)
+      per_view.emplace_back(options.seed, Purpose::view_gaps, r, v);
+    Random mending(options.seed, Purpose::view_gaps, r, static_cast<std::uint32_t>(folds.views));
+    if (options.scope == "part") {
+      for (const auto& rows : parts)
+        ViewGaps(data, rows, options.missing_views, fold.W).draw(per_view, mending);
+    } else {
+      Rows all(data.rows);
+      std::iota(all.begin(), all.end(), 0u);
+      ViewGaps(data, all, options.missing_views, fold.W).draw(per_view, mending);
+    }
+    for (std::uint32_t j = 0; j < folds.labels; ++j) {
+      Random random(options.seed, Purpose::label_gaps, r, j);
+      for (const auto& rows : parts) draw_label_gaps(data, rows, options.missing_labels, j, random, fold.G);
+    }
+  }
+  return folds;
+}
+
+void check_fit(const Folds& folds, const Dataset& data, const std::string& folds_path) {
+  const auto check = [&](const char* what, std::size_t in_folds, std::size_t in_data) {
+    if (in_folds != in_data)
+      fail(Exit::mismatch, "{} was made for {} {}, {} has {}", folds_path, in_folds, what, data.name,
+           in_data);
+  };
+  check("rows", folds.rows, data.rows);
+  check("views", folds.views, data.views.size());
+  check("labels", folds.labels, data.label_count());
+}
+
+}  // namespace lacuna

@@ -1,0 +1,285 @@
+#include <gtest/gtest.h>
+#include <rapidcheck/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <set>
+
+#include "base/error.h"
+#include "base/random.h"
+#include "data/folds.h"
+#include "data/items.h"
+
+namespace lacuna {
+namespace {
+
+// n rows, m views of one column, c labels; `missing` and `unknown` are the shares of gaps that the data have
+// themselves.
+Dataset small_data(std::size_t n, std::size_t m, std::size_t c, std::uint64_t seed, float missing = 0,
+                   float unknown = 0) {
+  Random random(seed, Purpose::test);
+  Dataset data;
+  data.name = "small";
+  data.rows = n;
+  for (std::size_t v = 0; v < m; ++v)
+    data.views.push_back({"v" + std::to_string(v), Table<float>(Matrix<float>(n, 1)), {}});
+  Matrix<std::uint8_t> W(n, m);
+  for (std::size_t i = 0; i < n; ++i) {
+    for (std::size_t v = 0; v < m; ++v) W(i, v) = random.uniform() >= missing;
+    W(i, random.below(m)) = 1;
+  }
+  Matrix<std::int8_t> Y(n, c);
+  for (auto& y : Y.values()) y = random.uniform() < unknown ? kUnknown : random.uniform() < .3f;
+  for (std::size_t j = 0; j < c; ++j) data.label_names.push_back("l" + std::to_string(j));
+  data.present = std::move(W);
+  data.labels = std::move(Y);
+  return data;
+}
+
+template <class F>
+std::string message_of(F&& f, Exit code) {
+  try {
+    f();
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), code) << error.what();
+    return error.what();
+  }
+  ADD_FAILURE() << "nothing was thrown";
+  return "";
+}
+
+std::size_t lost_of(double rate, std::size_t n) {
+  return static_cast<std::size_t>(std::floor(rate * static_cast<double>(n) + 1e-9));
+}
+
+void expect_exact_views(const Dataset& data, const Fold& fold, const std::vector<std::uint32_t>& rows,
+                        double rate) {
+  for (std::size_t v = 0; v < data.views.size(); ++v) {
+    std::size_t existing = 0, kept = 0;
+    for (const auto i : rows) {
+      existing += data.has(i, v);
+      kept += fold.W(i, v);
+      EXPECT_TRUE(fold.W(i, v) == 0 || data.has(i, v));
+    }
+    EXPECT_EQ(kept, existing - lost_of(rate, existing)) << "view " << v;
+  }
+  for (const auto i : rows) {
+    std::size_t left = 0;
+    for (std::size_t v = 0; v < data.views.size(); ++v) left += fold.W(i, v);
+    EXPECT_GE(left, 1u) << "row " << i;
+  }
+}
+
+void expect_exact_labels(const Dataset& data, const Fold& fold, const std::vector<std::uint32_t>& rows,
+                         double rate) {
+  for (std::size_t j = 0; j < data.label_count(); ++j)
+    for (const int value : {1, 0}) {
+      std::size_t cells = 0, kept = 0;
+      for (const auto i : rows) {
+        if (data.labels(i, j) == value) ++cells, kept += fold.G(i, j);
+        EXPECT_TRUE(data.labels(i, j) != kUnknown || fold.G(i, j) == 0);
+      }
+      EXPECT_EQ(kept, cells - lost_of(rate, cells)) << "label " << j << " value " << value;
+    }
+}
+
+TEST(Folds, RatesAreExactAndNobodyLosesEveryView) {
+  for (const double rate : {0., .3, .5, .7}) {
+    const Dataset data = small_data(211, 4, 6, 1);
+    MaskOptions options;
+    options.missing_views = options.missing_labels = rate;
+    options.repeats = 3;
+    const Folds folds = make_folds(data, options);
+    ASSERT_EQ(folds.folds.size(), 3u);
+    EXPECT_EQ(folds.train_rows(), 148u);  // ceil(147.7)
+    EXPECT_EQ(folds.val_rows(), 32u);     // ceil(31.65)
+    for (std::size_t r = 0; r < 3; ++r) {
+      expect_exact_views(data, folds.folds[r], folds.part_rows(r, Part::all), rate);
+      for (const Part part : {Part::train, Part::val, Part::test})
+        expect_exact_labels(data, folds.folds[r], folds.part_rows(r, part), rate);
+      const auto rows = folds.part_rows(r, Part::all);
+      EXPECT_EQ(std::set<std::uint32_t>(rows.begin(), rows.end()).size(), 211u);
+    }
+    EXPECT_NE(folds.folds[0].order, folds.folds[1].order);
+  }
+}
+
+TEST(Folds, ScopePartIsExactInsideEachPart) {
+  const Dataset data = small_data(400, 3, 5, 2);
+  MaskOptions options;
+  options.scope = "part";
+  options.repeats = 1;
+  const Folds folds = make_folds(data, options);
+  for (const Part part : {Part::train, Part::val, Part::test})
+    expect_exact_views(data, folds.folds[0], folds.part_rows(0, part), .5);
+}
+
+// As tight as it gets: every row keeps exactly one view.
+TEST(Folds, TightestRate) {
+  for (std::uint64_t seed = 1; seed <= 20; ++seed) {
+    const Dataset data = small_data(60, 3, 2, seed);
+    MaskOptions options;
+    options.missing_views = 2. / 3;
+    options.repeats = 2;
+    options.seed = seed;
+    const Folds folds = make_folds(data, options);
+    for (const auto& fold : folds.folds)
+      expect_exact_views(data, fold, folds.part_rows(0, Part::all), 2. / 3);
+  }
+}
+
+// Data with gaps of their own: either the rates are exact, or a set of rows has too few instances, as the
+// message says.
+RC_GTEST_PROP(FoldsProperty, OwnGapsAreRespected, (std::uint64_t seed)) {
+  Random random(seed, Purpose::test, 7);
+  const Dataset data = small_data(20 + random.below(60), 1 + random.below(5), 1 + random.below(4), seed,
+                                  random.uniform(0.f, .8f), random.uniform(0.f, .8f));
+  MaskOptions options;
+  options.missing_views = std::round(random.uniform_double() * 80) / 100;
+  options.missing_labels = random.uniform_double();
+  options.repeats = 1;
+  options.seed = seed;
+  try {
+    const Folds folds = make_folds(data, options);
+    expect_exact_views(data, folds.folds[0], folds.part_rows(0, Part::all), options.missing_views);
+    expect_exact_labels(data, folds.folds[0], folds.part_rows(0, Part::train), options.missing_labels);
+    RC_ASSERT(!testing::Test::HasFailure());
+    RC_CLASSIFY(true, "possible");
+  } catch (const Error& error) {
+    RC_ASSERT(error.code() == Exit::usage);
+    // Hall's condition over every set of views: some set must really be too small.
+    bool violated = false;
+    for (unsigned set = 1; set < (1u << data.views.size()); ++set) {
+      std::size_t kept = 0, bound = 0;
+      for (std::size_t v = 0; v < data.views.size(); ++v) {
+        std::size_t existing = 0;
+        for (std::size_t i = 0; i < data.rows; ++i) existing += data.has(i, v);
+        if (set >> v & 1) kept += existing - lost_of(options.missing_views, existing);
+      }
+      for (std::size_t i = 0; i < data.rows; ++i) {
+        bool inside = true;
+        for (std::size_t v = 0; v < data.views.size(); ++v)
+          inside = inside && (!data.has(i, v) || (set >> v & 1));
+        bound += inside;
+      }
+      violated = violated || bound > kept;
+    }
+    RC_ASSERT(violated);
+    RC_CLASSIFY(true, "impossible");
+  }
+}
+
+TEST(Folds, ImpossibleRateNamesThePossibleOne) {
+  MaskOptions options;
+  auto text = message_of([&] { make_folds(small_data(100, 1, 2, 1), options); }, Exit::usage);
+  EXPECT_NE(text.find("at most 0 is possible"), std::string::npos) << text;
+  options.missing_views = .8;
+  text = message_of([&] { make_folds(small_data(100, 4, 2, 1), options); }, Exit::usage);
+  EXPECT_NE(text.find("at most 0.75 is possible"), std::string::npos) << text;
+  options.missing_views = .75;
+  EXPECT_NO_THROW(make_folds(small_data(100, 4, 2, 1), options));
+}
+
+// A row that never had a view cannot lose any: it stays as it is and does not make a rate impossible.
+TEST(Folds, RowsWithoutAnyViewStay) {
+  Dataset data = small_data(50, 3, 2, 1);
+  Matrix<std::uint8_t> W(50, 3);
+  for (std::size_t i = 1; i < 50; ++i)
+    for (std::size_t v = 0; v < 3; ++v) W(i, v) = 1;
+  data.present = std::move(W);
+  const Folds folds = make_folds(data, {});
+  for (std::size_t v = 0; v < 3; ++v) EXPECT_EQ(folds.folds[0].W(0, v), 0);
+}
+
+TEST(Folds, SameSeedSameBits) {
+  const Dataset data = small_data(90, 3, 4, 1);
+  MaskOptions options;
+  options.repeats = 2;
+  const auto hash = make_folds(data, options).hash();
+  EXPECT_EQ(make_folds(data, options).hash(), hash);
+  options.seed = 2;
+  EXPECT_NE(make_folds(data, options).hash(), hash);
+}
+
+// Which rows are drawn is part of "same seed, same bits": a change of the draws must be seen.
+TEST(Folds, ADrawIsFixedForEver) {
+  MaskOptions options;
+  options.repeats = 1;
+  const Folds folds = make_folds(small_data(12, 2, 2, 1), options);
+  std::string order, W;
+  for (const auto i : folds.folds[0].order) order += std::to_string(i) + " ";
+  for (const auto w : folds.folds[0].W.values()) W += w != 0 ? '1' : '0';
+  EXPECT_EQ(order, "0 2 1 9 6 7 3 8 10 11 5 4 ");
+  EXPECT_EQ(W, "101010011001010101011010");
+}
+
+TEST(Folds, PaperSizes) {
+  const auto sizes = [](std::size_t n) {
+    Folds folds;
+    folds.rows = n;
+    return std::array{folds.train_rows(), folds.val_rows(), n - folds.train_rows() - folds.val_rows()};
+  };
+  EXPECT_EQ(sizes(4999), (std::array<std::size_t, 3>{3500, 750, 749}));
+  EXPECT_EQ(sizes(9963), (std::array<std::size_t, 3>{6975, 1495, 1493}));
+  EXPECT_EQ(sizes(20770), (std::array<std::size_t, 3>{14539, 3116, 3115}));
+  EXPECT_EQ(sizes(19627), (std::array<std::size_t, 3>{13739, 2945, 2943}));
+  EXPECT_EQ(sizes(25000), (std::array<std::size_t, 3>{17500, 3750, 3750}));
+  EXPECT_EQ(sizes(3), (std::array<std::size_t, 3>{3, 0, 0}));
+}
+
+TEST(Folds, FitNamesBothNumbers) {
+  const Folds folds = make_folds(small_data(30, 3, 4, 1), {});
+  EXPECT_NO_THROW(check_fit(folds, small_data(30, 3, 4, 2), "f.npz"));
+  const auto text = message_of([&] { check_fit(folds, small_data(31, 3, 4, 2), "f.npz"); }, Exit::mismatch);
+  EXPECT_NE(text.find("f.npz was made for 30 rows, small has 31"), std::string::npos) << text;
+}
+
+TEST(Folds, PartNames) {
+  EXPECT_EQ(part_from_name("val"), Part::val);
+  EXPECT_STREQ(part_name(Part::test), "test");
+  const auto text = message_of([] { part_from_name("tset"); }, Exit::usage);
+  EXPECT_NE(text.find("did you mean 'test'"), std::string::npos) << text;
+}
+
+TEST(Items, TrainingHidesLabelsTheOthersDoNot) {
+  const Dataset data = small_data(40, 2, 3, 1);
+  MaskOptions options;
+  options.repeats = 2;
+  const Folds folds = make_folds(data, options);
+  const Selection train = select_part(data, folds, 1, Part::train),
+                  test = select_part(data, folds, 1, Part::test);
+  EXPECT_EQ(train.rows, folds.part_rows(1, Part::train));
+  std::size_t hidden = 0;
+  for (std::size_t i = 0; i < train.rows.size(); ++i)
+    for (std::size_t j = 0; j < 3; ++j) {
+      EXPECT_EQ(train.label(i, j),
+                folds.folds[1].G(train.rows[i], j) ? data.labels(train.rows[i], j) : kUnknown);
+      hidden += train.label(i, j) == kUnknown;
+    }
+  EXPECT_GT(hidden, 0u);
+  for (std::size_t i = 0; i < test.rows.size(); ++i)
+    for (std::size_t j = 0; j < 3; ++j) EXPECT_NE(test.label(i, j), kUnknown);
+  for (std::size_t i = 0; i < test.rows.size(); ++i)
+    for (std::size_t v = 0; v < 2; ++v) EXPECT_EQ(test.has(i, v), folds.folds[1].W(test.rows[i], v) != 0);
+  message_of([&] { select_part(data, folds, 2, Part::train); }, Exit::usage);
+}
+
+TEST(Items, SplitWithoutFolds) {
+  const Dataset data = small_data(101, 2, 3, 1);
+  Selection train, val;
+  split_rows(data, .15, 3, train, val);
+  EXPECT_EQ(val.rows.size(), 15u);
+  EXPECT_EQ(train.rows.size(), 86u);
+  std::set<std::uint32_t> all(train.rows.begin(), train.rows.end());
+  all.insert(val.rows.begin(), val.rows.end());
+  EXPECT_EQ(all.size(), 101u);
+  split_rows(data, 0, 3, train, val);
+  EXPECT_TRUE(val.rows.empty());
+  split_rows(data, 1e-6, 3, train, val);
+  EXPECT_EQ(val.rows.size(), 1u);
+  split_rows(data, 1, 3, train, val);
+  EXPECT_EQ(train.rows.size(), 1u);
+}
+
+}  // namespace
+}  // namespace lacuna
