@@ -13,10 +13,12 @@ constexpr int kSchema = 1;
 
 }  // namespace
 
-Model::Model(const std::string& method) : method_(make_method(method)), prepare_(std::make_unique<PrepareOptions>()) {
+Model::Model(const std::string& method)
+    : method_(make_method(method)), prepare_(std::make_unique<PrepareOptions>()) {
   const Traits traits = method_->traits();
   prepare_->kind = traits.prepare;
   prepare_->components = traits.components;
+  if (const auto presets = method_->presets(); !presets.empty()) set_preset(presets.front());
   bind();
 }
 Model::Model(Model&&) noexcept = default;
@@ -29,6 +31,16 @@ void Model::bind() {
   prepare_->declare(options_);
 }
 
+void Model::set_preset(const std::string& name) {
+  const auto presets = method_->presets();
+  if (!presets.empty() && std::find(presets.begin(), presets.end(), name) == presets.end())
+    fail(Exit::usage, "method {} has no preset '{}'{} (it has {})", method_->traits().name, name,
+         did_you_mean(name, presets), join(presets, ", "));
+  method_->set_preset(name, *prepare_);
+  preset_ = name;
+  bind();  // the preset's values are the defaults from here on
+}
+
 void Model::fit(const Selection& train, const Selection& val, FitContext& context) {
   if (train.data->views.empty()) fail(Exit::data, "{} has no views to learn from", train.data->name);
   if (train.data->labels.empty()) fail(Exit::data, "{} has no labels to learn from", train.data->name);
@@ -36,7 +48,17 @@ void Model::fit(const Selection& train, const Selection& val, FitContext& contex
   preparation_ = Preparation::fit(train, *prepare_);
   label_names_ = train.data->label_names;
   const Items train_items = preparation_.apply(train, true), val_items = preparation_.apply(val, true);
-  method_->fit(train_items, val_items, context);
+  const auto finish = [&] {
+    validation_.reset();
+    if (val_items.rows() > 0) validation_ = evaluate_on(*method_, val_items);
+  };
+  try {
+    method_->fit(train_items, val_items, context);
+  } catch (const Diverged& diverged) {
+    if (diverged.kept) finish();
+    throw;
+  }
+  finish();
 }
 
 void Model::fit(const Selection& train, double hold_out, std::uint64_t seed) {
@@ -69,20 +91,31 @@ std::vector<int> Model::match_views(const Dataset& data) const {
   return source;
 }
 
-Matrix<float> Model::predict(const Dataset& data) const { return predict(select_all(data)); }
+Matrix<float> Model::predict(const Dataset& data) const {
+  return predict(select_all(data));
+}
 
 Matrix<float> Model::predict(const Selection& selection) const {
-  const std::vector<int> source = match_views(*selection.data);
   Matrix<float> scores(selection.rows.size(), label_names_.size());
-  constexpr std::size_t kBlock = 4096;  // bounds the memory of prepared copies
+  predict(selection, [&](std::size_t begin, MatrixView<const float> block) {
+    for (std::size_t i = 0; i < block.rows; ++i)
+      std::copy(block.row(i).begin(), block.row(i).end(), scores.row(begin + i).begin());
+  });
+  return scores;
+}
+
+void Model::predict(const Selection& selection, Sink sink) const {
+  constexpr std::size_t kBlock = 2048;  // bounds the memory of prepared copies and of scores
+  const std::vector<int> source = match_views(*selection.data);
+  Matrix<float> scores(std::min(kBlock, selection.rows.size()), label_names_.size());
+  Selection block{selection.data, selection.fold, {}, selection.hide_labels};
   for (std::size_t begin = 0; begin < selection.rows.size(); begin += kBlock) {
     const std::size_t count = std::min(kBlock, selection.rows.size() - begin);
-    Selection block = selection;
-    block.rows.assign(selection.rows.begin() + static_cast<std::ptrdiff_t>(begin),
-                      selection.rows.begin() + static_cast<std::ptrdiff_t>(begin + count));
-    method_->predict(preparation_.apply(block, source, false), scores.view().slice(begin, count));
+    const auto first = selection.rows.begin() + static_cast<std::ptrdiff_t>(begin);
+    block.rows.assign(first, first + static_cast<std::ptrdiff_t>(count));
+    method_->predict(preparation_.apply(block, source, false), scores.view().top(count));
+    sink(begin, scores.view().top(count));
   }
-  return scores;
 }
 
 Matrix<std::uint8_t> Model::decide(MatrixView<const float> scores) const {
@@ -103,6 +136,7 @@ void Model::save(const std::string& path) const {
   if (!thresholds_.empty()) file.put("thresholds", std::span(thresholds_));
   file.metadata["schema"] = kSchema;
   file.metadata["method"] = method_->traits().name;
+  file.metadata["preset"] = preset_;
   file.metadata["options"] = options_.json();
   file.metadata["labels"] = label_names_;
   file.metadata["notes"] = notes_;
@@ -112,12 +146,14 @@ void Model::save(const std::string& path) const {
 Model Model::load(const std::string& path) {
   const Tensors file = Tensors::read(path);
   const auto& meta = file.metadata;
-  if (!meta.contains("method") || !meta["method"].is_string() || !meta.contains("labels") || !meta.contains("options"))
+  if (!meta.contains("method") || !meta["method"].is_string() || !meta.contains("labels") ||
+      !meta.contains("options"))
     fail(Exit::data, "{}: is not a model of Lacuna (its metadata lacks method, options or labels)", path);
   if (meta.value("schema", 0) != kSchema)
     fail(Exit::data, "{}: model schema {}, this program reads {}", path, meta.value("schema", 0), kSchema);
   try {
     Model model(meta["method"].get<std::string>());
+    if (const auto preset = meta.value("preset", std::string()); !preset.empty()) model.set_preset(preset);
     model.options_.from_json(meta["options"], path);
     model.label_names_ = meta["labels"].get<std::vector<std::string>>();
     model.notes_ = meta.value("notes", nlohmann::json::object());
@@ -125,7 +161,8 @@ Model Model::load(const std::string& path) {
     model.method_->load(file);
     if (file.has("thresholds")) model.thresholds_ = file.floats("thresholds");
     if (!model.thresholds_.empty() && model.thresholds_.size() != model.label_names_.size())
-      fail(Exit::data, "{}: {} thresholds for {} labels", path, model.thresholds_.size(), model.label_names_.size());
+      fail(Exit::data, "{}: {} thresholds for {} labels", path, model.thresholds_.size(),
+           model.label_names_.size());
     return model;
   } catch (const nlohmann::json::exception& error) {
     fail(Exit::data, "{}: broken metadata: {}", path, error.what());

@@ -1,5 +1,5 @@
-// A trained method with all that is needed to use it on new files: view names and sizes, preparation, label names,
-// thresholds. This is the C++ interface of the library:
+// A trained method with all that is needed to use it on new files: view names and sizes, preparation, label
+// names, thresholds. This is the C++ interface of the library:
 //
 //   auto data  = lacuna::read_dataset("photos.npz");
 //   lacuna::Model model("mtd");
@@ -9,6 +9,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -19,45 +20,56 @@ namespace lacuna {
 
 class Model {
  public:
-  explicit Model(const std::string& method);
+  explicit Model(const std::string& method);  // with the method's default preset
   Model(Model&&) noexcept;
   Model& operator=(Model&&) noexcept;
   ~Model();
 
   // All settings of the method and of the preparation, by name: model.options().set("epochs", "20", "").
+  // A preset puts many of them in place at once, so it comes first. Exit::usage with the nearest name.
   Options& options() { return options_; }
+  void set_preset(const std::string& name);
+  const std::string& preset() const { return preset_; }  // empty where the method has none
   Method& method() { return *method_; }
   const Method& method() const { return *method_; }
 
-  // Fits preparation and method; thresholds are chosen on the validation rows. Without `val` a share of the training
-  // rows is held out for selection when `hold_out` > 0.
+  // Fits preparation and method; thresholds are chosen on the validation rows. Without `val` a share of the
+  // training rows is held out for selection when `hold_out` > 0.
   void fit(const Selection& train, const Selection& val, FitContext& context);
   void fit(const Selection& train, double hold_out = .15, std::uint64_t seed = 1);
+  // Of the fitted model on the validation rows, decided as the method itself decides; none without such rows.
+  // Known after fit() only, not saved.
+  const std::optional<Metrics>& validation() const { return validation_; }
 
-  // Views are matched by name; a data set may lack views. A view of the wrong size is Exit::mismatch with both sizes; so
-  // is a view that the model does not know. Const and re-entrant.
+  // Views are matched by name; a data set may lack views. A view of the wrong size is Exit::mismatch with
+  // both sizes; so is a view that the model does not know. Const and re-entrant.
   Matrix<float> predict(const Dataset& data) const;
   Matrix<float> predict(const Selection& selection) const;
+  // The same in blocks, for more rows than memory holds scores: sink(first row of the block, scores (k, c)).
+  using Sink = FunctionRef<void(std::size_t, MatrixView<const float>)>;
+  void predict(const Selection& selection, Sink sink) const;
   Matrix<std::uint8_t> decide(MatrixView<const float> scores) const;  // by the stored thresholds
 
-  void save(const std::string& path) const;                           // atomic
+  void save(const std::string& path) const;  // atomic; the same model gives the same bytes
   static Model load(const std::string& path);
 
   const std::vector<std::string>& label_names() const { return label_names_; }
   const Preparation& preparation() const { return preparation_; }
-  nlohmann::json& notes() { return notes_; }                          // free metadata: hashes of data and folds, ...
+  nlohmann::json& notes() { return notes_; }  // free metadata: hashes of data and folds, ...
   const nlohmann::json& notes() const { return notes_; }
 
  private:
-  void bind();                                                        // (re)builds options_
+  void bind();  // (re)builds options_
   std::vector<int> match_views(const Dataset& data) const;
 
   std::unique_ptr<Method> method_;
   std::unique_ptr<PrepareOptions> prepare_;
+  std::string preset_;
   Options options_;
   Preparation preparation_;
   std::vector<std::string> label_names_;
-  std::vector<float> thresholds_;                                     // per label; empty = the method decides
+  std::vector<float> thresholds_;  // per label; empty = the method decides
+  std::optional<Metrics> validation_;
   nlohmann::json notes_ = nlohmann::json::object();
 };
 

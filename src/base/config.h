@@ -1,0 +1,25 @@
+// Settings in a TOML file, by the same names as on the command line: `epochs = 50`. Tables only group:
+// [training] epochs = 50 is the same as epochs = 50.
+#pragma once
+
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "base/options.h"
+
+namespace lacuna {
+
+struct ConfigEntry {
+  std::string name, text;  // text as Option::set reads it
+  std::string where;       // "FILE:LINE"
+};
+std::vector<ConfigEntry> read_config(const std::string& path);  // Exit::data with line and column
+// Sets every entry; an unknown name is Exit::usage with its line and the nearest right one. Names in `skip`
+// are left.
+void apply_config(const std::vector<ConfigEntry>& entries, Options& options,
+                  const std::vector<std::string>& skip = {});
+std::string config_text(const Options& options,
+                        const std::vector<std::string>& skip = {});  // read_config reads it
+
+}  // namespace lacuna

@@ -1,0 +1,48 @@
+// Scores written as they come, block by block, so that a million rows need no memory; the file appears whole
+// or not at all. The form is told by the name's ending:
+//   .csv   id and one column a label
+//   .npy   float32 (n, c)
+//   .npz   the same array under "scores", with "ids" and "label_names"
+// tags (CSV only) holds one line an item instead: id; names of its labels; their scores, best first.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "base/matrix.h"
+
+namespace lacuna {
+
+// What is being scored. `id(i)` names row i of the scores.
+struct ScoresLayout {
+  std::size_t rows = 0;
+  std::vector<std::string> label_names;
+  std::function<std::string(std::size_t)> id;
+};
+
+class ScoresWriter {
+ public:
+  virtual ~ScoresWriter() = default;
+  virtual void write(MatrixView<const float> block) = 0;  // (k, c), the next k rows
+  virtual void commit() = 0;                              // after the last row
+};
+std::unique_ptr<ScoresWriter> write_scores(const std::string& path,
+                                           ScoresLayout layout);  // Exit::usage: other ending
+
+class TagsWriter {
+ public:
+  TagsWriter(const std::string& path, ScoresLayout layout);
+  ~TagsWriter();
+  // The next item: its labels (positions), best first, and their scores.
+  void write(std::span<const std::uint32_t> labels, std::span<const float> scores);
+  void commit();
+
+ private:
+  struct State;
+  std::unique_ptr<State> state_;
+};
+
+}  // namespace lacuna
