@@ -1,0 +1,62 @@
+// What a running fit, of a network or of any other method, tells its surroundings and asks of them.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+
+#include "base/error.h"
+#include "base/tensors.h"
+#include "base/threads.h"
+#include "data/metrics.h"
+
+namespace lacuna {
+
+// One line of a training history.
+struct EpochRecord {
+  std::int64_t epoch = 0;                // epochs, or iterations, done
+  std::int64_t epochs = 0;               // of so many (an upper bound)
+  std::int64_t member = 0, members = 1;  // of an ensemble
+  double seconds = 0;                    // training alone, since the start, without validation
+  double rows_per_second = 0;
+  std::map<std::string, double> losses;  // "total" and its parts, by name
+  bool validated = false;
+  Metrics validation;  // if validated
+};
+
+// What a running fit tells its surroundings and asks of them. Implementations are the command line (progress,
+// checkpoints, signals), the experiments, and the tests; the default does nothing.
+class FitContext {
+ public:
+  virtual ~FitContext() = default;
+  std::uint64_t seed = 1;
+
+  // Called once before the first step, with the bytes of a snapshot and of the model file: the place to
+  // refuse work whose result would not fit on the disk.
+  virtual void before_training(std::uint64_t snapshot_bytes, std::uint64_t model_bytes) {
+    (void)snapshot_bytes, (void)model_bytes;
+  }
+  // Called between steps, for methods whose epochs may take minutes; as after_epoch, without a record.
+  virtual void after_step(FunctionRef<void(Tensors&)> snapshot) { (void)snapshot; }
+  // Called by the method after each epoch or iteration. `snapshot` fills a Tensors with the complete state
+  // (everything that resume needs); it is called only when a checkpoint is due. May throw to stop
+  // (interruption). Returns false if the fit should end here as if it were finished (a time budget).
+  virtual bool after_epoch(const EpochRecord& record, FunctionRef<void(Tensors&)> snapshot) {
+    (void)record, (void)snapshot;
+    return true;
+  }
+  // The state to continue from, or null for a fresh start. A method that gets one must end with the same bits
+  // as an uninterrupted run.
+  virtual const Tensors* resume_from() { return nullptr; }
+};
+
+// Thrown by fit when a loss is no longer a number. `kept` says that the best state before it is in place, so
+// that the method can be used and saved as if the fit had ended there.
+class Diverged : public Error {
+ public:
+  Diverged(const std::string& message, bool best_is_kept)
+      : Error(Exit::diverged, message), kept(best_is_kept) {}
+  const bool kept;
+};
+
+}  // namespace lacuna

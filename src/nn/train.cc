@@ -1,0 +1,328 @@
+#include "nn/train.h"
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <limits>
+#include <map>
+#include <numeric>
+
+#include "base/error.h"
+#include "base/random.h"
+#include "base/text.h"
+#include "nn/schedule.h"
+
+namespace lacuna {
+namespace {
+
+constexpr const char* kState = "train";  // key of the loop's own numbers in a snapshot's metadata
+
+double now() {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
+}
+
+// A choice of optimiser and schedule by name, read once.
+Optimiser optimiser_from(const std::string& name) {
+  return name == "sgd" ? Optimiser::sgd : name == "adam" ? Optimiser::adam : Optimiser::adamw;
+}
+
+Matrix<std::int8_t> truth_of(const Items& items) {
+  Matrix<std::int8_t> truth(items.rows(), items.labels());
+  for (std::size_t i = 0; i < truth.rows(); ++i)
+    for (std::size_t j = 0; j < truth.cols(); ++j)
+      truth(i, j) = items.G(i, j) ? static_cast<std::int8_t>(items.Y(i, j)) : kUnknown;
+  return truth;
+}
+
+bool all_finite(std::span<const float> values) {
+  return std::all_of(values.begin(), values.end(), [](float x) { return std::isfinite(x); });
+}
+
+void copy(MatrixView<const float> from, MatrixView<float> to) {
+  for (std::size_t i = 0; i < from.rows; ++i)
+    std::copy(from.row(i).begin(), from.row(i).end(), to.row(i).begin());
+}
+
+// The loop with all of its state; everything that a later step depends on is in snapshot().
+class Training {
+ public:
+  Training(Network& network, const Items& train, const Items& val, const TrainOptions& options,
+           FitContext& context)
+      : network_(network),
+        train_(train),
+        val_(val),
+        options_(options),
+        context_(context),
+        selecting_(val.rows() > 0 && options.select != "last"),
+        schedule_(options.schedule == "cosine" ? Schedule::cosine : Schedule::constant) {
+    const auto n = static_cast<std::int64_t>(train.rows());
+    batch_ = std::min(options.batch, n);
+    steps_per_epoch_ = options.drop_last ? n / batch_ : (n + batch_ - 1) / batch_;
+    rule_.optimiser = optimiser_from(options.optimiser);
+    rule_.momentum = options.momentum;
+    rule_.beta2 = options.beta2;
+    rule_.epsilon = options.epsilon;
+    rule_.weight_decay = options.weight_decay;
+    if (val.rows() > 0) {
+      truth_ = truth_of(val);
+      scores_ = Matrix<float>(val.rows(), val.labels());
+    }
+  }
+
+  void run() {
+    network_.keep({.second = rule_.optimiser != Optimiser::sgd, .mean = options_.average > 0});
+    if (const Tensors* state = context_.resume_from()) restore(*state);
+    announce_sizes();
+    while (epoch_ < options_.epochs && !finished_) run_epoch();
+    if (selecting_ && best_epoch_ > 0) put_best_back();
+    check_parameters();
+  }
+
+ private:
+  void run_epoch() {
+    order_ = options_.shuffle ? Random(context_.seed, Purpose::shuffle, static_cast<std::uint32_t>(epoch_))
+                                    .permutation(train_.rows())
+                              : in_order(train_.rows());
+    double begun = now();
+    for (; next_ < steps_per_epoch_; ++next_) {
+      if (next_ > 0) {
+        seconds_ += now() - begun;
+        context_.after_step([this](Tensors& file) { snapshot(file); });
+        begun = now();
+      }
+      one_step();
+    }
+    seconds_ += now() - begun;
+    const double epoch_seconds = seconds_ - epoch_began_;
+    ++epoch_;
+    EpochRecord record;
+    record.epoch = epoch_;
+    record.epochs = options_.epochs;
+    record.seconds = seconds_;
+    record.rows_per_second = epoch_seconds > 0 ? rows_done_ / epoch_seconds : 0;
+    for (const auto& [name, sum] : sums_) record.losses[name] = sum / rows_done_;
+    next_ = 0;
+    sums_.clear();
+    rows_done_ = 0;
+    epoch_began_ = seconds_;
+    const bool last = epoch_ == options_.epochs;
+    if (val_.rows() > 0 && (last || epoch_ % options_.validate_every == 0)) validate(record);
+    if (options_.patience > 0 && best_epoch_ > 0 && epoch_ - best_epoch_ >= options_.patience)
+      finished_ = true;
+    if (!context_.after_epoch(record, [this](Tensors& file) { snapshot(file); })) finished_ = true;
+  }
+
+  void one_step() {
+    const std::size_t begin = static_cast<std::size_t>(next_ * batch_);
+    const std::size_t count = std::min(static_cast<std::size_t>(batch_), order_.size() - begin);
+    const Batch batch{&train_, std::span(order_).subspan(begin, count), context_.seed,
+                      static_cast<std::uint32_t>(epoch_), static_cast<std::uint32_t>(step_)};
+    const auto steps = static_cast<double>(steps_per_epoch_);
+    rule_.rate = options_.rate *
+                 rate_factor(schedule_, step_, options_.warm_up * steps, options_.epochs * steps_per_epoch_);
+    rule_.step = ++step_;
+    rule_.average = options_.average > 0 ? average_decay(options_.average, step_) : 0;
+    const Losses losses = network_.step(batch, rule_);
+    for (const auto& loss : losses) {
+      if (!std::isfinite(loss.value))
+        diverged(fmt::format("the loss '{}' became {}", loss.name, loss.value), epoch_ + 1);
+      sums_[loss.name] += loss.value * static_cast<double>(count);
+    }
+    rows_done_ += static_cast<double>(count);
+  }
+
+  void validate(EpochRecord& record) {
+    network_.predict(val_, scores_);
+    if (!all_finite(scores_.values())) diverged("validation scores are no longer numbers", epoch_);
+    record.validated = true;
+    record.validation = evaluate(scores_, truth_);
+    if (!selecting_) return;
+    double score = selection_score(record.validation, options_.select);
+    if (std::isnan(score))
+      score = std::numeric_limits<double>::lowest();     // a metric that is undefined on these rows
+    if (best_epoch_ > 0 && score < best_score_) return;  // of equal epochs the later one is kept
+    best_epoch_ = epoch_;
+    best_score_ = score;
+    keep_best();
+  }
+
+  // The copy holds what prediction reads: the mean where there is one, otherwise the value; and the buffers.
+  void keep_best() {
+    network_.visit([this](const std::string& name, ParameterView<float> p, bool for_prediction) {
+      if (for_prediction) store(name, p.mean.empty() ? p.value : p.mean);
+    });
+    network_.visit_buffers(
+        [this](const std::string& name, MatrixView<float> buffer) { store(name, buffer); });
+  }
+  void store(const std::string& name, MatrixView<const float> from) {
+    Matrix<float>& to = best_[name];
+    if (to.rows() != from.rows || to.cols() != from.cols) to = Matrix<float>(from.rows, from.cols);
+    copy(from, to);
+  }
+  void put_best_back() {
+    network_.visit([this](const std::string& name, ParameterView<float> p, bool for_prediction) {
+      if (!for_prediction) return;
+      copy(best_.at(name), p.value);
+      if (!p.mean.empty()) copy(best_.at(name), p.mean);
+    });
+    network_.visit_buffers(
+        [this](const std::string& name, MatrixView<float> buffer) { copy(best_.at(name), buffer); });
+  }
+
+  [[noreturn]] void diverged(const std::string& what, std::int64_t epoch) {
+    const bool kept = selecting_ && best_epoch_ > 0;
+    if (kept) put_best_back();
+    throw Diverged(
+        fmt::format(
+            "training diverged: {} in epoch {} of {} (step {}); a smaller --rate (now {}) often helps", what,
+            at, options_.epochs, step_, options_.rate),
+        kept);
+  }
+
+  void check_parameters() {
+    network_.visit([this](const std::string& name, ParameterView<float> p, bool) {
+      for (std::size_t i = 0; i < p.value.rows; ++i)
+        if (!all_finite(p.value.row(i)))
+          diverged(fmt::format("parameter '{}' is no longer a number", name), epoch_);
+    });
+  }
+
+  void snapshot(Tensors& file) {
+    network_.visit([&](const std::string& name, ParameterView<float> p, bool) {
+      file.put(name, p.value);
+      if (!p.first.empty()) file.put(name + ".first", p.first);
+      if (!p.second.empty()) file.put(name + ".second", p.second);
+      if (!p.mean.empty()) file.put(name + ".mean", p.mean);
+    });
+    network_.visit_buffers(
+        [&](const std::string& name, MatrixView<float> buffer) { file.put(name, buffer); });
+    for (const auto& [name, matrix] : best_) file.put("best." + name, matrix.view());
+    nlohmann::json sums = nlohmann::json::object();
+    for (const auto& [name, sum] : sums_) sums[name] = sum;
+    file.metadata[kState] = {{"epoch", epoch_},
+                             {"next", next_},
+                             {"step", step_},
+                             {"best_epoch", best_epoch_},
+                             {"best_score", best_score_},
+                             {"finished", finished_},
+                             {"seconds", seconds_},
+                             {"epoch_began", epoch_began_},
+                             {"rows", rows_done_},
+                             {"sums", sums}};
+  }
+
+  void restore(const Tensors& file) {
+    try {
+      const auto& state = file.metadata.at(kState);
+      epoch_ = state.at("epoch").get<std::int64_t>();
+      next_ = state.at("next").get<std::int64_t>();
+      step_ = state.at("step").get<std::int64_t>();
+      best_epoch_ = state.at("best_epoch").get<std::int64_t>();
+      best_score_ = state.at("best_score").get<double>();
+      finished_ = state.at("finished").get<bool>();
+      seconds_ = state.at("seconds").get<double>();
+      epoch_began_ = state.at("epoch_began").get<double>();
+      rows_done_ = state.at("rows").get<double>();
+      for (const auto& [name, sum] : state.at("sums").items()) sums_[name] = sum.get<double>();
+    } catch (const nlohmann::json::exception& error) {
+      fail(Exit::data, "{}: broken checkpoint: {}", file.path(), error.what());
+    }
+    if (epoch_ < 0 || epoch_ > options_.epochs || next_ < 0 || next_ > steps_per_epoch_ ||
+        best_epoch_ > epoch_)
+      fail(Exit::data, "{}: broken checkpoint: epoch {}, step {}, best epoch {}", file.path(), epoch_, next_,
+           best_epoch_);
+    network_.visit([&](const std::string& name, ParameterView<float> p, bool) {
+      file.get(name, p.value);
+      if (!p.first.empty()) file.get(name + ".first", p.first);
+      if (!p.second.empty()) file.get(name + ".second", p.second);
+      if (!p.mean.empty()) file.get(name + ".mean", p.mean);
+    });
+    network_.visit_buffers(
+        [&](const std::string& name, MatrixView<float> buffer) { file.get(name, buffer); });
+    if (best_epoch_ == 0) return;
+    keep_best();  // for the shapes
+    for (auto& [name, matrix] : best_) file.get("best." + name, matrix.view());
+  }
+
+  void announce_sizes() {
+    std::uint64_t snapshot_floats = 0, model_floats = 0;
+    network_.visit([&](const std::string&, ParameterView<float> p, bool for_prediction) {
+      snapshot_floats += p.value.size() + p.first.size() + p.second.size() + p.mean.size();
+      if (for_prediction) model_floats += p.value.size();
+    });
+    if (selecting_) snapshot_floats += model_floats;
+    constexpr std::uint64_t kHeader = 1 << 20;
+    context_.before_training(snapshot_floats * sizeof(float) + kHeader,
+                             model_floats * sizeof(float) + kHeader);
+  }
+
+  static std::vector<std::uint32_t> in_order(std::size_t n) {
+    std::vector<std::uint32_t> order(n);
+    std::iota(order.begin(), order.end(), 0u);
+    return order;
+  }
+
+  Network& network_;
+  const Items &train_, &val_;
+  const TrainOptions& options_;
+  FitContext& context_;
+  const bool selecting_;
+  const Schedule schedule_;
+  UpdateRule rule_;
+  std::int64_t batch_ = 1, steps_per_epoch_ = 1;
+  Matrix<std::int8_t> truth_;  // of the validation rows
+  Matrix<float> scores_;
+  std::vector<std::uint32_t> order_;  // of this epoch's rows
+
+  // State.
+  std::int64_t epoch_ = 0;       // epochs done
+  std::int64_t next_ = 0;        // steps done in the running epoch
+  std::int64_t step_ = 0;        // steps done
+  std::int64_t best_epoch_ = 0;  // 0 = none yet
+  double best_score_ = 0;
+  bool finished_ = false;
+  double seconds_ = 0, epoch_began_ = 0;  // of training alone
+  double rows_done_ = 0;                  // in the running epoch
+  std::map<std::string, double> sums_;    // losses times rows in the running epoch
+  std::map<std::string, Matrix<float>> best_;
+};
+
+}  // namespace
+
+void TrainOptions::declare(Options& o) {
+  constexpr double kMany = 1e9;
+  o.add("epochs", epochs, "passes over the training rows").range(1, kMany);
+  o.add("batch", batch, "rows of a step").range(1, kMany);
+  o.add("shuffle", shuffle, "a new order of the rows each epoch");
+  o.add("drop-last", drop_last, "leave out the last, smaller batch of an epoch");
+  o.add("optimiser", optimiser, "how gradients become steps").choices({"sgd", "adam", "adamw"});
+  o.add("rate", rate, "learning rate").range(0, 1e3).symbol("η");
+  o.add("momentum", momentum, "momentum of sgd, β1 of adam").range(0, .999999);
+  o.add("beta2", beta2, "β2 of adam").range(0, .9999999);
+  o.add("epsilon", epsilon, "ε of adam").range(1e-30, 1);
+  o.add("weight-decay", weight_decay, "weight decay; decoupled with adamw").range(0, 1e3);
+  o.add("schedule", schedule, "learning rate after the warm-up").choices({"constant", "cosine"});
+  o.add("warm-up", warm_up, "epochs over which the learning rate rises from 0").range(0, kMany);
+  o.add("average", average, "decay of the running average of the parameters, which then predicts; 0 = none")
+      .range(0, .999999);
+  o.add("validate-every", validate_every, "epochs between validations").range(1, kMany);
+  o.add("patience", patience, "stop after so many epochs without a better one; 0 = never").range(0, kMany);
+  std::vector<std::string> selections = {"authors", "last"};
+  selections.insert(selections.end(), metric_names().begin(), metric_names().end());
+  o.add("select", select,
+        "which epoch is kept: authors = best .5 AP + .25 (1-RL) + .5 AUC, a metric, or the last")
+      .choices(selections);
+}
+
+double selection_score(const Metrics& metrics, const std::string& select) {
+  if (select == "authors") return .5 * metrics.ap + .25 * metrics.rl + .5 * metrics.auc;
+  return metrics.by_name(select);
+}
+
+void train_network(Network& network, const Items& train, const Items& val, const TrainOptions& options,
+                   FitContext& context) {
+  if (train.rows() == 0) fail(Exit::data, "there are no rows to train on");
+  Training(network, train, val, options, context).run();
+}
+
+}  // namespace lacuna

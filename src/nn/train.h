@@ -1,0 +1,53 @@
+// The epoch loop of all networks: mini-batches, schedule, validation, selection of the best epoch,
+// divergence, snapshots. What a step computes is the network's business (nn/network.h); what happens around
+// the loop (progress, checkpoints, signals) is the business of FitContext (nn/fit.h).
+//
+// Deterministic: the same items, options and seed give the same bits for any number of threads, and a run
+// that continues from a snapshot ends with the bits of one that was never stopped.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "base/options.h"
+#include "base/tensors.h"
+#include "data/items.h"
+#include "data/metrics.h"
+#include "nn/fit.h"
+#include "nn/network.h"
+
+namespace lacuna {
+
+struct TrainOptions {
+  std::int64_t epochs = 100;
+  std::int64_t batch = 128;         // rows of a step
+  bool shuffle = true;              // a new order each epoch; otherwise the order of the items
+  bool drop_last = false;           // leave out the last, smaller batch of an epoch
+  std::string optimiser = "adamw";  // sgd, adam, adamw
+  double rate = 1e-3;               // η
+  double momentum = .9;             // sgd: momentum; adam: β1
+  double beta2 = .999;
+  double epsilon = 1e-8;
+  double weight_decay = 0;            // on matrices only where the network says so (ParameterView::decay)
+  std::string schedule = "constant";  // constant, cosine
+  double warm_up = 0;                 // epochs over which the rate rises from 0
+  double average = 0;                 // decay of the running average of the parameters; 0 = none
+  std::int64_t validate_every = 1;    // epochs; the last epoch is always validated
+  std::int64_t patience = 0;          // stop after so many epochs without a better one; 0 = never
+  std::string select =
+      "authors";  // authors = .5 AP + .25 (1-RL) + .5 AUC; a metric's name; last = no selection
+
+  void declare(Options& options);
+};
+
+// The number that selection maximises.
+double selection_score(const Metrics& metrics, const std::string& select);
+
+// Trains `network` on `train` and leaves the parameters of the best epoch in it (of the last one if `val` has
+// no rows or select is "last"). Where averaging is on, value and mean both end as the best mean. Throws
+// Diverged naming the loss and the epoch; the best parameters before that are then in place, if there are
+// any.
+void train_network(Network& network, const Items& train, const Items& val, const TrainOptions& options,
+                   FitContext& context);
+
+}  // namespace lacuna
