@@ -175,7 +175,7 @@ class Training {
     throw Diverged(
         fmt::format(
             "training diverged: {} in epoch {} of {} (step {}); a smaller --rate (now {}) often helps", what,
-            at, options_.epochs, step_, options_.rate),
+            epoch, options_.epochs, step_, options_.rate),
         kept);
   }
 
