@@ -3,23 +3,21 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <numeric>
 
 #include "base/error.h"
 #include "base/text.h"
 #include "base/threads.h"
+#include "data/principal.h"
+#include "ops/linalg.h"
 
 namespace lacuna {
 namespace {
 
-const std::vector<std::string>& kinds() {
-  static const std::vector<std::string> names = {"none", "zscore", "minmax"};
-  return names;
-}
-
 std::string checked_kind(const std::string& kind, const std::string& where) {
-  if (std::find(kinds().begin(), kinds().end(), kind) == kinds().end())
+  if (std::find(prepare_kinds().begin(), prepare_kinds().end(), kind) == prepare_kinds().end())
     fail(Exit::usage, "{}: there is no preparation '{}'{} (it is one of {})", where, kind,
-         did_you_mean(kind, kinds()), join(kinds(), ", "));
+         did_you_mean(kind, prepare_kinds()), join(prepare_kinds(), ", "));
   return kind;
 }
 
@@ -125,21 +123,115 @@ Moments moments(const View& view, const std::vector<std::uint32_t>& rows) {
   return moments_sparse(std::get<Csr>(view.features), rows);
 }
 
-Preparation::ViewMap fit_view(const View& view, const std::string& kind,
-                              const std::vector<std::uint32_t>& rows) {
-  Preparation::ViewMap map;
-  map.name = view.name;
-  map.kind = kind;
-  map.columns = view.columns();
-  if (kind == "none") return map;
-  map.shift = Matrix<float>(1, map.columns);
-  map.scale = Matrix<float>(1, map.columns);
-  map.clamp = kind == "minmax";
-  if (rows.empty()) return map;  // never seen in training: scale 0 makes it say nothing
+// sign(x) log(1 + s|x|)
+float signed_log(float x, float s) {
+  return x == 0 ? 0.f : std::copysign(std::log1p(s * std::abs(x)), x);
+}
+
+// What can be told from the values alone.
+struct Look {
+  std::size_t values = 0, zeros = 0;
+  bool integers = true, negative = false, equal_norms = true;
+  float largest = 0;
+};
+
+Look look_at(const View& view, const std::vector<std::uint32_t>& rows) {
+  Look look;
+  std::vector<float> row(view.columns());
+  double low_norm = std::numeric_limits<double>::infinity(), high_norm = 0;
+  for (const std::uint32_t i : rows) {
+    view.copy_row(i, row);
+    double squares = 0;
+    for (const float x : row) {
+      look.zeros += x == 0;
+      look.integers = look.integers && x == std::trunc(x);
+      look.negative = look.negative || x < 0;
+      look.largest = std::max(look.largest, std::abs(x));
+      squares += static_cast<double>(x) * static_cast<double>(x);
+    }
+    low_norm = std::min(low_norm, std::sqrt(squares));
+    high_norm = std::max(high_norm, std::sqrt(squares));
+  }
+  look.values = rows.size() * view.columns();
+  look.equal_norms = !rows.empty() && high_norm > 0 && low_norm >= .98 * high_norm;
+  return look;
+}
+
+// The rules of `auto`. They look at what the values are, never at labels.
+PrepareAdvice advise(const View& view, const std::vector<std::uint32_t>& rows, std::int64_t components) {
+  if (rows.empty()) return {"none", "no instance is observed"};
+  const Look look = look_at(view, rows);
+  const double zeros =
+      static_cast<double>(look.zeros) / static_cast<double>(std::max<std::size_t>(look.values, 1));
+  const bool wide = view.columns() > static_cast<std::size_t>(components);
+  if (look.integers && !look.negative && look.largest > 1)
+    return {"log-pca", fmt::format("counts: non-negative integers up to {:.0f}, {:.0f} % zeros", look.largest,
+                                   100 * zeros)};
+  if (look.equal_norms && look.negative)
+    return wide ? PrepareAdvice{"pca",
+                                fmt::format("embeddings: rows of equal length, {} columns", view.columns())}
+                : PrepareAdvice{"none", "embeddings: rows of equal length, few columns"};
+  if (!look.negative && zeros >= .1 && !look.integers)
+    return {"log-pca",
+            fmt::format("histograms: non-negative up to {:.3g}, {:.0f} % zeros", look.largest, 100 * zeros)};
+  if (look.integers && look.largest <= 1 && wide) return {"pca", "indicators: only 0, 1 and -1"};
+  if (wide)
+    return {"log-pca", fmt::format("{} real columns, more than {} directions", view.columns(), components)};
+  return {"zscore", fmt::format("{} real columns of their own units", view.columns())};
+}
+
+// The fitted rows of a view as a table of their own, after the logarithm (s = 0: as they are).
+View gather(const View& view, const std::vector<std::uint32_t>& rows, float s) {
+  View result;
+  if (const auto* csr = std::get_if<Csr>(&view.features)) {
+    std::size_t nonzeros = 0;
+    for (const std::uint32_t i : rows) nonzeros += csr->start(0, i + 1) - csr->start(0, i);
+    Matrix<std::uint64_t> start(1, rows.size() + 1);
+    Matrix<std::uint32_t> index(1, nonzeros);
+    Matrix<float> value(1, nonzeros);
+    std::size_t at = 0;
+    for (std::size_t r = 0; r < rows.size(); ++r) {
+      for (std::uint64_t p = csr->start(0, rows[r]); p < csr->start(0, rows[r] + 1); ++p, ++at) {
+        index(0, at) = csr->index(0, p);
+        value(0, at) = s > 0 ? signed_log(csr->value(0, p), s) : csr->value(0, p);
+      }
+      start(0, r + 1) = at;
+    }
+    result.features = Csr{std::move(start), std::move(index), std::move(value), csr->columns};
+    return result;
+  }
+  Matrix<float> X(rows.size(), view.columns());
+  parallel_for(rows.size(), 64, [&](std::size_t begin, std::size_t end) {
+    for (std::size_t r = begin; r < end; ++r) {
+      view.copy_row(rows[r], X.row(r));
+      if (s > 0)
+        for (float& x : X.row(r)) x = signed_log(x, s);
+    }
+  });
+  result.features = Table<float>(std::move(X));
+  return result;
+}
+
+float largest_magnitude(const View& view, const std::vector<std::uint32_t>& rows) {
+  float largest = 0;
+  const auto each = [&](std::span<const float> values) {
+    for (const float x : values) largest = std::max(largest, std::abs(x));
+  };
+  if (const auto* table = std::get_if<Table<float>>(&view.features)) {
+    for (const std::uint32_t i : rows) each(table->row(i));
+  } else {
+    const auto& csr = std::get<Csr>(view.features);
+    for (const std::uint32_t i : rows)
+      each(csr.value.row(0).subspan(csr.start(0, i), csr.start(0, i + 1) - csr.start(0, i)));
+  }
+  return largest;
+}
+
+void fit_scaling(const View& view, const std::vector<std::uint32_t>& rows, Preparation::ViewMap& map) {
   const Moments m = moments(view, rows);
   for (std::size_t j = 0; j < map.columns; ++j) {
     const bool constant = !(m.low[j] < m.high[j]);
-    if (kind == "zscore") {
+    if (map.kind == "zscore") {
       map.shift(0, j) = static_cast<float>(m.mean[j]);
       map.scale(0, j) = constant ? 0.f : static_cast<float>(1 / m.deviation[j]);
     } else {
@@ -147,11 +239,77 @@ Preparation::ViewMap fit_view(const View& view, const std::string& kind,
       map.scale(0, j) = constant ? 0.f : 1 / (m.high[j] - m.low[j]);
     }
   }
+}
+
+void fit_projection(const View& view, const std::vector<std::uint32_t>& rows, const PrepareOptions& options,
+                    Preparation::ViewMap& map) {
+  if (map.kind == "log-pca") map.log_scale = largest_magnitude(view, rows) <= 1 ? 100 : 1;
+  const View gathered = gather(view, rows, static_cast<float>(map.log_scale));
+  std::vector<std::uint32_t> all(rows.size());
+  std::iota(all.begin(), all.end(), 0u);
+  const Moments m = moments(gathered, all);
+  for (std::size_t j = 0; j < map.columns; ++j) {
+    const bool constant = !(m.low[j] < m.high[j]);
+    map.shift(0, j) = constant ? m.low[j] : static_cast<float>(m.mean[j]);
+    map.scale(0, j) = constant ? 0.f : 1.f;
+  }
+  const auto K = static_cast<std::size_t>(options.components);
+  Principal principal;
+  if (gathered.sparse()) {
+    principal = principal_directions(std::get<Csr>(gathered.features), map.shift.row(0), K, options.seed);
+  } else {
+    const auto& table = std::get<Table<float>>(gathered.features);
+    Matrix<float> centred(table.rows(), table.cols());
+    parallel_for(table.rows(), 64, [&](std::size_t begin, std::size_t end) {
+      for (std::size_t i = begin; i < end; ++i)
+        for (std::size_t j = 0; j < map.columns; ++j)
+          centred(i, j) = (table(i, j) - map.shift(0, j)) * map.scale(0, j);
+    });
+    principal = principal_directions(centred, K, options.seed);
+  }
+  double mean = 0;
+  for (const double variance : principal.variances) {
+    map.variances.push_back(static_cast<float>(variance));
+    mean += variance / static_cast<double>(principal.variances.size());
+  }
+  map.directions = std::move(principal.directions);
+  map.residual = principal.residual;
+  map.gain = mean > 0 ? static_cast<float>(1 / std::sqrt(mean)) : 0.f;
+}
+
+bool projects(const std::string& kind) {
+  return kind == "pca" || kind == "log-pca";
+}
+
+Preparation::ViewMap fit_view(const Selection& train, std::size_t v, const std::string& kind,
+                              const PrepareOptions& options) {
+  const View& view = train.data->views[v];
+  const std::vector<std::uint32_t> rows = fitted_rows(train, v, options.leaky);
+  Preparation::ViewMap map;
+  map.name = view.name;
+  map.kind = kind;
+  map.columns = view.columns();
+  if (kind == "auto") {
+    const PrepareAdvice advice = advise(view, rows, options.components);
+    map.kind = advice.kind;
+    map.reason = advice.reason;
+  }
+  if (map.kind == "none") return map;
+  map.shift = Matrix<float>(1, map.columns);
+  map.scale = Matrix<float>(1, map.columns);
+  map.clamp = map.kind == "minmax";
+  if (projects(map.kind)) {
+    fit_projection(view, rows, options, map);
+  } else if (!rows.empty()) {  // a view never seen in training keeps scale 0 and says nothing
+    fit_scaling(view, rows, map);
+  }
   return map;
 }
 
-// One dense raw row to its prepared form, in place.
+// Shift and scale of one dense row, in place.
 void transform_row(const Preparation::ViewMap& map, std::span<float> x) {
+  if (map.log_scale > 0)
+    for (float& value : x) value = signed_log(value, static_cast<float>(map.log_scale));
   if (map.scale.empty()) return;
   const auto shift = map.shift.row(0), scale = map.scale.row(0);
   for (std::size_t j = 0; j < x.size(); ++j) x[j] = (x[j] - shift[j]) * scale[j];
@@ -159,10 +317,58 @@ void transform_row(const Preparation::ViewMap& map, std::span<float> x) {
     for (float& value : x) value = std::clamp(value, 0.f, 1.f);
 }
 
+// Prepared rows begin..end of the selection into X; rows without the view stay zero.
+void apply_dense(const Preparation::ViewMap& map, const Selection& selection, std::size_t from,
+                 std::size_t begin, std::size_t end, MatrixView<float> X) {
+  const View& view = selection.data->views[from];
+  Matrix<float> raw(map.directions.empty() ? 0 : end - begin, map.columns);
+  for (std::size_t i = begin; i < end; ++i) {
+    if (!selection.has(i, from)) continue;
+    const auto row = map.directions.empty() ? X.row(i) : raw.row(i - begin);
+    view.copy_row(selection.rows[i], row);
+    transform_row(map, row);
+  }
+  if (map.directions.empty()) return;
+  const MatrixView<float> out = X.slice(begin, end - begin);
+  product(std::as_const(raw).view(), map.directions.view(), Transpose::none, false, out);
+  for (std::size_t i = 0; i < out.rows; ++i)
+    for (float& value : out.row(i)) value *= map.gain;
+}
+
+// The same from sparse rows: only nonzeros meet the directions; `offset` is the image of the shift.
+void apply_sparse(const Preparation::ViewMap& map, const Selection& selection, std::size_t from,
+                  std::span<const float> offset, std::size_t begin, std::size_t end, MatrixView<float> X) {
+  const auto& csr = std::get<Csr>(selection.data->views[from].features);
+  for (std::size_t i = begin; i < end; ++i) {
+    if (!selection.has(i, from)) continue;
+    const std::size_t row = selection.rows[i];
+    const auto out = X.row(i);
+    for (std::size_t k = 0; k < out.size(); ++k) out[k] = -offset[k];
+    for (std::uint64_t p = csr.start(0, row); p < csr.start(0, row + 1); ++p) {
+      const std::uint32_t j = csr.index(0, p);
+      const float x = csr.value(0, p);
+      const float y =
+          (map.log_scale > 0 ? signed_log(x, static_cast<float>(map.log_scale)) : x) * map.scale(0, j);
+      const auto direction = map.directions.row(j);
+      for (std::size_t k = 0; k < out.size(); ++k) out[k] += y * direction[k];
+    }
+    for (float& value : out) value *= map.gain;
+  }
+}
+
 }  // namespace
 
+const std::vector<std::string>& prepare_kinds() {
+  static const std::vector<std::string> names = {"none", "zscore", "minmax", "pca", "log-pca", "auto"};
+  return names;
+}
+
+PrepareAdvice advise_preparation(const Selection& selection, std::size_t v, std::int64_t components) {
+  return advise(selection.data->views[v], fitted_rows(selection, v, false), components);
+}
+
 void PrepareOptions::declare(Options& options) {
-  options.add("prepare", kind, "preparation of every view").choices(kinds());
+  options.add("prepare", kind, "preparation of every view").choices(prepare_kinds());
   options.add("prepare-view", per_view, "preparation of single views: name=kind").metavar("NAME=KIND");
   options.add("components", components, "at most so many directions (pca, log-pca)")
       .range(1, 65536)
@@ -175,7 +381,7 @@ Preparation Preparation::fit(const Selection& train, const PrepareOptions& optio
   const std::vector<std::string> kind = kinds_of_views(*train.data, options);
   Preparation result;
   for (std::size_t v = 0; v < train.data->views.size(); ++v)
-    result.views_.push_back(fit_view(train.data->views[v], kind[v], fitted_rows(train, v, options.leaky)));
+    result.views_.push_back(fit_view(train, v, kind[v], options));
   return result;
 }
 
@@ -199,13 +405,16 @@ Items Preparation::apply(const Selection& selection, const std::vector<int>& sou
       if (view.columns() != map.columns)
         fail(Exit::mismatch, "{}: view '{}' has {} columns, the model expects {}", data.name, view.name,
              view.columns(), map.columns);
+      const bool sparse = view.sparse() && !map.directions.empty();
+      std::vector<float> offset(sparse ? map.width() : 0);
+      if (sparse)
+        for (std::size_t j = 0; j < map.columns; ++j)
+          for (std::size_t k = 0; k < offset.size(); ++k)
+            offset[k] += map.shift(0, j) * map.scale(0, j) * map.directions(j, k);
       parallel_for(n, 64, [&](std::size_t begin, std::size_t end) {
-        for (std::size_t i = begin; i < end; ++i) {
-          if (!selection.has(i, from)) continue;
-          items.W(i, v) = 1;
-          view.copy_row(selection.rows[i], X.row(i));
-          transform_row(map, X.row(i));
-        }
+        for (std::size_t i = begin; i < end; ++i) items.W(i, v) = selection.has(i, from);
+        sparse ? apply_sparse(map, selection, from, offset, begin, end, X)
+               : apply_dense(map, selection, from, begin, end, X);
       });
     }
     items.X.push_back(std::move(X));
@@ -234,13 +443,17 @@ void Preparation::save(Tensors& file, const std::string& prefix) const {
                     {"columns", map.columns},
                     {"log_scale", map.log_scale},
                     {"gain", map.gain},
-                    {"clamp", map.clamp}});
+                    {"clamp", map.clamp},
+                    {"residual", map.residual}});
     const std::string stem = prefix + std::to_string(v) + ".";
     if (!map.scale.empty()) {
       file.put(stem + "shift", map.shift.view());
       file.put(stem + "scale", map.scale.view());
     }
-    if (!map.directions.empty()) file.put(stem + "directions", map.directions.view());
+    if (!map.directions.empty()) {
+      file.put(stem + "directions", map.directions.view());
+      file.put(stem + "variances", std::span<const float>(map.variances));
+    }
   }
   file.metadata[prefix + "views"] = std::move(list);
 }
@@ -260,6 +473,7 @@ Preparation Preparation::load(const Tensors& file, const std::string& prefix) {
       map.log_scale = entry.at("log_scale").get<double>();
       map.gain = entry.at("gain").get<float>();
       map.clamp = entry.at("clamp").get<bool>();
+      map.residual = entry.at("residual").get<double>();
       const std::string stem = prefix + std::to_string(result.views_.size()) + ".";
       const auto check = [&](const Matrix<float>& matrix, const std::string& name, std::size_t rows,
                              std::size_t cols) {
@@ -276,6 +490,7 @@ Preparation Preparation::load(const Tensors& file, const std::string& prefix) {
       if (file.has(stem + "directions")) {
         map.directions = file.matrix(stem + "directions");
         check(map.directions, "directions", map.columns, 0);
+        map.variances = file.floats(stem + "variances");
       }
       result.views_.push_back(std::move(map));
     }

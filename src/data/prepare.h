@@ -1,11 +1,10 @@
-// Input preparation: fitted on observed training instances, saved in the model, applied to every row that is scored.
-// Per view one of
+// Input preparation: fitted on observed training instances, saved in the model, applied to every row that is
+// scored. Per view one of
 //   none      as they are
-//   zscore    each feature to mean 0 and (population) standard deviation 1; features without variance become 0
-//   minmax    each feature to [0, 1] (clamped when applied)
-//   pca       centred, projected on the leading directions, one scale
-//   log-pca   sign(x) log(1 + s|x|) first, then as pca (docs/best.md)
-//   auto      chosen by looking at the view; the reason is kept
+//   zscore    each feature to mean 0 and (population) standard deviation 1; features without variance become
+//   0 minmax    each feature to [0, 1] (clamped when applied) pca       centred, projected on the leading
+//   directions, one scale log-pca   sign(x) log(1 + s|x|) first, then as pca (docs/best.md) auto      chosen
+//   by looking at the view; the reason is kept
 // A missing instance is a zero row after preparation, whatever the kind.
 #pragma once
 
@@ -19,32 +18,45 @@
 
 namespace lacuna {
 
+// The kinds above, in that order.
+const std::vector<std::string>& prepare_kinds();
+
 struct PrepareOptions {
-  std::string kind = "zscore";         // one of the above, for every view
-  std::vector<std::string> per_view;   // "name=kind" for single views
-  std::int64_t components = 96;        // at most so many directions (pca, log-pca)
-  bool leaky = false;                  // fit on all rows of the data, as the authors' program does (it leaks)
-  std::uint64_t seed = 1;              // for randomised methods on large views
+  std::string kind = "zscore";        // one of the above, for every view
+  std::vector<std::string> per_view;  // "name=kind" for single views
+  std::int64_t components = 96;       // at most so many directions (pca, log-pca)
+  bool leaky = false;                 // fit on all rows of the data, as the authors' program does (it leaks)
+  std::uint64_t seed = 1;             // start of the iterative solver on large views
   void declare(Options& options);
 };
+
+// What `auto` would do with a view, and why: the kind, and one sentence.
+struct PrepareAdvice {
+  std::string kind, reason;
+};
+// Looks at the observed instances of view v among `selection`. `components` as in PrepareOptions.
+PrepareAdvice advise_preparation(const Selection& selection, std::size_t v, std::int64_t components = 96);
 
 class Preparation {
  public:
   // The fitted map of one view.
   struct ViewMap {
-    std::string name, kind, reason;    // reason: why auto chose this kind
-    std::size_t columns = 0;           // d_v of the raw view
-    double log_scale = 0;              // s; 0 = no logarithm
-    Matrix<float> shift, scale;        // (1, d_v): x <- (x - shift) * scale, after the logarithm
-    Matrix<float> directions;          // (d_v, K); empty = no projection
-    float gain = 1;                    // factor after the projection
-    bool clamp = false;                // to [0, 1], for minmax
+    std::string name, kind, reason;  // reason: why auto chose this kind
+    std::size_t columns = 0;         // d_v of the raw view
+    double log_scale = 0;            // s; 0 = no logarithm
+    Matrix<float> shift, scale;      // (1, d_v): x <- (x - shift) * scale, after the logarithm
+    Matrix<float> directions;        // (d_v, K); empty = no projection
+    float gain = 1;                  // factor after the projection
+    bool clamp = false;              // to [0, 1], for minmax
+    std::vector<float> variances;    // of the kept coordinates, before the gain (pca, log-pca)
+    double residual = 0;             // error of the iterative solver (data/principal.h)
     std::size_t width() const { return directions.empty() ? columns : directions.cols(); }
   };
 
   static Preparation fit(const Selection& train, const PrepareOptions& options);
-  // Prepared rows; view v of the result is view v of the model. `source[v]` is the position in selection.data->views
-  // of the model's view v, or -1 where the data lacks that view (all its instances are then missing).
+  // Prepared rows; view v of the result is view v of the model. `source[v]` is the position in
+  // selection.data->views of the model's view v, or -1 where the data lacks that view (all its instances are
+  // then missing).
   Items apply(const Selection& selection, const std::vector<int>& source, bool with_labels) const;
   Items apply(const Selection& selection, bool with_labels) const;  // same views, same order
 

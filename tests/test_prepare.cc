@@ -1,0 +1,358 @@
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <filesystem>
+#include <limits>
+
+#include "base/error.h"
+#include "base/random.h"
+#include "base/threads.h"
+#include "data/prepare.h"
+#include "data/principal.h"
+
+namespace lacuna {
+namespace {
+
+// A table with a few strong directions, one constant column and one column of another unit.
+Matrix<float> planted(std::size_t n, std::size_t d, std::uint64_t seed) {
+  Random random(seed, Purpose::test);
+  const std::size_t r = 5;
+  Matrix<float> A(n, r), B(r, d), X(n, d);
+  for (float& x : A.values()) x = random.normal();
+  for (float& x : B.values()) x = random.normal();
+  for (std::size_t i = 0; i < n; ++i)
+    for (std::size_t j = 0; j < d; ++j) {
+      for (std::size_t k = 0; k < r; ++k) X(i, j) += A(i, k) * B(k, j) * static_cast<float>(r - k);
+      X(i, j) += .3f * random.normal() + 2;
+    }
+  for (std::size_t i = 0; i < n; ++i) X(i, d / 2) = .1f;
+  return X;
+}
+
+struct Case {
+  Dataset data;
+  Selection selection;
+};
+
+// Two views, the second sparse if asked; every third instance of view 0 is missing and holds NaN.
+Case make_case(std::size_t n, std::size_t d, bool sparse,
+               float garbage = std::numeric_limits<float>::quiet_NaN()) {
+  Case c;
+  c.data.name = "case";
+  c.data.rows = n;
+  Matrix<float> first = planted(n, d, 1), second = planted(n, d, 2);
+  Matrix<std::uint8_t> present(n, 2);
+  for (std::size_t i = 0; i < n; ++i) {
+    present(i, 0) = i % 3 != 0;
+    present(i, 1) = 1;
+    for (std::size_t j = 0; j < d; ++j) {
+      if (present(i, 0) == 0) first(i, j) = garbage;
+      second(i, j) = second(i, j) > 4 ? std::floor(second(i, j)) : 0;
+    }
+  }
+  View a, b;
+  a.name = "real";
+  a.features = Table<float>(std::move(first));
+  b.name = "counts";
+  if (sparse) {
+    std::vector<std::uint32_t> index;
+    std::vector<float> value;
+    Matrix<std::uint64_t> start(1, n + 1);
+    for (std::size_t i = 0; i < n; ++i) {
+      for (std::size_t j = 0; j < d; ++j)
+        if (second(i, j) != 0) index.push_back(static_cast<std::uint32_t>(j)), value.push_back(second(i, j));
+      start(0, i + 1) = index.size();
+    }
+    Matrix<std::uint32_t> indices(1, index.size());
+    Matrix<float> values(1, value.size());
+    std::copy(index.begin(), index.end(), indices.data());
+    std::copy(value.begin(), value.end(), values.data());
+    b.features = Csr{std::move(start), std::move(indices), std::move(values), d};
+  } else {
+    b.features = Table<float>(std::move(second));
+  }
+  c.data.views = {std::move(a), std::move(b)};
+  c.data.present = Table<std::uint8_t>(std::move(present));
+  return c;
+}
+
+PrepareOptions of_kind(const std::string& kind, std::int64_t components = 8) {
+  PrepareOptions options;
+  options.kind = kind;
+  options.components = components;
+  return options;
+}
+
+Selection first_rows(const Dataset& data, std::size_t count) {
+  Selection s;
+  s.data = &data;
+  for (std::size_t i = 0; i < count; ++i) s.rows.push_back(static_cast<std::uint32_t>(i));
+  return s;
+}
+
+TEST(Prepare, ZscoreOfObservedTrainingInstances) {
+  const Case c = make_case(60, 9, false);
+  const Selection train = first_rows(c.data, 40);
+  const Preparation p = Preparation::fit(train, of_kind("zscore"));
+  const Items items = p.apply(train, false);
+  for (std::size_t j = 0; j < 9; ++j) {
+    double sum = 0, squares = 0, count = 0;
+    for (std::size_t i = 0; i < 40; ++i) {
+      if (i % 3 == 0) {
+        EXPECT_EQ(items.W(i, 0), 0);
+        EXPECT_EQ(items.X[0](i, j), 0.f);
+        continue;
+      }
+      sum += static_cast<double>(items.X[0](i, j));
+      squares += std::pow(static_cast<double>(items.X[0](i, j)), 2);
+      ++count;
+    }
+    EXPECT_NEAR(sum / count, 0, 1e-5);
+    EXPECT_NEAR(squares / count, j == 4 ? 0 : 1, 1e-4);  // column 4 is constant
+  }
+}
+
+TEST(Prepare, LeakyFitsOnAllRowsAndHiddenInstances) {
+  Case c = make_case(30, 4, false, 1e3f);
+  Fold fold;
+  fold.W = Matrix<std::uint8_t>(30, 2);
+  for (std::size_t i = 0; i < 30; ++i) fold.W(i, 0) = fold.W(i, 1) = i % 2;
+  Selection train = first_rows(c.data, 10);
+  train.fold = &fold;
+  PrepareOptions options = of_kind("zscore");
+  options.leaky = true;
+  const Preparation p = Preparation::fit(train, options);
+  double sum = 0;
+  const auto& table = std::get<Table<float>>(c.data.views[1].features);
+  for (std::size_t i = 0; i < 30; ++i) sum += static_cast<double>(table(i, 1));
+  EXPECT_NEAR(p.views()[1].shift(0, 1), sum / 30, 1e-5);
+  options.leaky = false;
+  sum = 0;
+  for (std::size_t i = 1; i < 10; i += 2) sum += static_cast<double>(table(i, 1));
+  EXPECT_NEAR(Preparation::fit(train, options).views()[1].shift(0, 1), sum / 5, 1e-5);
+}
+
+TEST(Prepare, MinmaxClampsNewRows) {
+  const Case c = make_case(60, 5, false);
+  const Selection train = first_rows(c.data, 20), all = first_rows(c.data, 60);
+  const Items items = Preparation::fit(train, of_kind("minmax")).apply(all, false);
+  float low = 1, high = 0;
+  for (std::size_t i = 0; i < 20; ++i) {
+    low = std::min(low, items.X[1](i, 1));
+    high = std::max(high, items.X[1](i, 1));
+  }
+  EXPECT_EQ(low, 0.f);
+  EXPECT_NEAR(high, 1.f, 1e-6);
+  for (const float x : items.X[1].values()) EXPECT_TRUE(x >= 0 && x <= 1);
+}
+
+// Power iteration with deflation on the covariance matrix: slow, plain, independent of the solver under test.
+std::vector<double> plain_variances(const Matrix<float>& X, std::size_t count) {
+  const std::size_t n = X.rows(), d = X.cols();
+  std::vector<double> mean(d), C(d * d), result;
+  for (std::size_t i = 0; i < n; ++i)
+    for (std::size_t j = 0; j < d; ++j) mean[j] += static_cast<double>(X(i, j)) / static_cast<double>(n);
+  for (std::size_t i = 0; i < n; ++i)
+    for (std::size_t j = 0; j < d; ++j)
+      for (std::size_t k = 0; k < d; ++k)
+        C[j * d + k] += (static_cast<double>(X(i, j)) - mean[j]) * (static_cast<double>(X(i, k)) - mean[k]) /
+                        static_cast<double>(n);
+  for (std::size_t r = 0; r < count; ++r) {
+    std::vector<double> v(d, 1), next(d);
+    double value = 0;
+    for (std::size_t j = 0; j < d; ++j) v[j] += .01 * static_cast<double>(j * (r + 1) % 7);
+    for (int step = 0; step < 4000; ++step) {
+      value = 0;
+      for (std::size_t j = 0; j < d; ++j) {
+        next[j] = 0;
+        for (std::size_t k = 0; k < d; ++k) next[j] += C[j * d + k] * v[k];
+        value += next[j] * next[j];
+      }
+      value = std::sqrt(value);
+      for (std::size_t j = 0; j < d; ++j) v[j] = next[j] / value;
+    }
+    for (std::size_t j = 0; j < d; ++j)
+      for (std::size_t k = 0; k < d; ++k) C[j * d + k] -= value * v[j] * v[k];
+    result.push_back(value);
+  }
+  return result;
+}
+
+TEST(Prepare, LogPcaFollowsTheRecipe) {
+  const Case c = make_case(90, 20, false);
+  const Selection all = first_rows(c.data, 90);
+  const Preparation p = Preparation::fit(all, of_kind("log-pca", 6));
+  const auto& map = p.views()[1];
+  EXPECT_EQ(map.log_scale, 1);
+  const auto& raw = std::get<Table<float>>(c.data.views[1].features);
+  Matrix<float> logs(90, 20);
+  for (std::size_t i = 0; i < 90; ++i)
+    for (std::size_t j = 0; j < 20; ++j) logs(i, j) = std::log1p(raw(i, j));
+  const std::vector<double> expected = plain_variances(logs, 6);
+  double mean = 0;
+  for (std::size_t k = 0; k < 6; ++k) {
+    EXPECT_NEAR(map.variances[k], expected[k], 1e-4 * expected[0]);
+    mean += expected[k] / 6;
+  }
+  const Items items = p.apply(all, false);
+  double total = 0;
+  for (std::size_t k = 0; k < 6; ++k) {
+    double sum = 0, squares = 0;
+    for (std::size_t i = 0; i < 90; ++i) {
+      sum += static_cast<double>(items.X[1](i, k));
+      squares += std::pow(static_cast<double>(items.X[1](i, k)), 2);
+    }
+    EXPECT_NEAR(sum / 90, 0, 1e-4);
+    EXPECT_NEAR(squares / 90, expected[k] / mean, 1e-3);
+    total += squares / 90;
+  }
+  EXPECT_NEAR(total / 6, 1, 1e-4);
+  for (std::size_t a = 0; a < 6; ++a)
+    for (std::size_t b = 0; b < 6; ++b) {
+      double dot = 0;
+      for (std::size_t j = 0; j < 20; ++j)
+        dot += static_cast<double>(map.directions(j, a)) * static_cast<double>(map.directions(j, b));
+      EXPECT_NEAR(dot, a == b, 1e-5);
+    }
+}
+
+TEST(Prepare, SmallValuesUseTheSteeperLogarithm) {
+  Case c = make_case(30, 4, false);
+  Matrix<float> X(30, 4);
+  Random random(5, Purpose::test);
+  for (float& x : X.values()) x = random.uniform(-1, 1);
+  c.data.views[1].features = Table<float>(std::move(X));
+  EXPECT_EQ(Preparation::fit(first_rows(c.data, 30), of_kind("log-pca")).views()[1].log_scale, 100);
+}
+
+TEST(Prepare, SparseEqualsDense) {
+  for (const std::size_t d : {7u, 120u}) {
+    const Case dense = make_case(80, d, false), sparse = make_case(80, d, true);
+    for (const char* kind : {"zscore", "minmax", "pca", "log-pca"}) {
+      const Selection a = first_rows(dense.data, 80), b = first_rows(sparse.data, 80);
+      const Items x = Preparation::fit(a, of_kind(kind)).apply(a, false),
+                  y = Preparation::fit(b, of_kind(kind)).apply(b, false);
+      ASSERT_EQ(x.X[1].cols(), y.X[1].cols());
+      for (std::size_t i = 0; i < x.X[1].values().size(); ++i)
+        ASSERT_NEAR(x.X[1].values()[i], y.X[1].values()[i], 2e-4) << kind << " " << i;
+    }
+  }
+}
+
+// Above kDirectSize the iterative solver works; its variances are those of the direct one on the other Gram
+// matrix.
+TEST(Prepare, IterativeSolverReachesItsResidual) {
+  const std::size_t n = 420, d = 450;
+  Matrix<float> X = planted(n, d, 3);
+  for (std::size_t j = 0; j < d; ++j) {
+    double mean = 0;
+    for (std::size_t i = 0; i < n; ++i) mean += static_cast<double>(X(i, j)) / static_cast<double>(n);
+    for (std::size_t i = 0; i < n; ++i) X(i, j) -= static_cast<float>(mean);
+  }
+  const Principal iterative = principal_directions(X, 12, 1);
+  EXPECT_GT(iterative.residual, 0);
+  EXPECT_LE(iterative.residual, kResidual);
+  const Principal other_seed = principal_directions(X, 12, 2);
+  for (std::size_t k = 0; k < 12; ++k) {
+    EXPECT_NEAR(iterative.variances[k], other_seed.variances[k], 1e-6 * iterative.variances[k]);
+    // The variance along the direction is the eigenvalue.
+    double variance = 0;
+    for (std::size_t i = 0; i < n; ++i) {
+      double dot = 0;
+      for (std::size_t j = 0; j < d; ++j)
+        dot += static_cast<double>(X(i, j)) * static_cast<double>(iterative.directions(j, k));
+      variance += dot * dot / static_cast<double>(n);
+    }
+    EXPECT_NEAR(variance, iterative.variances[k], 1e-4 * iterative.variances[k]);
+  }
+}
+
+TEST(Prepare, MissingInstancesHaveNoInfluence) {
+  for (const char* kind : {"none", "zscore", "minmax", "pca", "log-pca", "auto"}) {
+    const Case a = make_case(50, 12, false), b = make_case(50, 12, false, 1e30f);
+    const Selection x = first_rows(a.data, 50), y = first_rows(b.data, 50);
+    const Items p = Preparation::fit(x, of_kind(kind)).apply(x, false),
+                q = Preparation::fit(y, of_kind(kind)).apply(y, false);
+    for (std::size_t v = 0; v < 2; ++v)
+      EXPECT_TRUE(std::equal(p.X[v].values().begin(), p.X[v].values().end(), q.X[v].values().begin()))
+          << kind;
+  }
+}
+
+TEST(Prepare, SameBitsForAnyThreads) {
+  const Case c = make_case(500, 400, false);
+  const Selection all = first_rows(c.data, 500);
+  Matrix<float> first;
+  for (const int count : {1, 2, 3}) {
+    set_threads(count);
+    const Items items = Preparation::fit(all, of_kind("log-pca")).apply(all, false);
+    if (first.empty()) first = items.X[0];
+    EXPECT_TRUE(std::equal(first.values().begin(), first.values().end(), items.X[0].values().begin()));
+  }
+  set_threads(0);
+}
+
+TEST(Prepare, SaveAndLoad) {
+  const Case c = make_case(40, 10, true);
+  const Selection all = first_rows(c.data, 40);
+  PrepareOptions options = of_kind("log-pca", 4);
+  options.per_view = {"real=auto"};
+  options.components = 10;
+  const Preparation p = Preparation::fit(all, options);
+  const std::string path = std::filesystem::temp_directory_path() / "lacuna_test_prepare";
+  Tensors out;
+  p.save(out, "prepare.");
+  out.write(path);
+  const Preparation q = Preparation::load(Tensors::read(path), "prepare.");
+  std::filesystem::remove(path);
+  EXPECT_EQ(q.views()[0].reason, p.views()[0].reason);
+  EXPECT_EQ(q.views()[0].kind, "zscore");
+  const Items x = p.apply(all, false), y = q.apply(all, false);
+  for (std::size_t v = 0; v < 2; ++v)
+    EXPECT_TRUE(std::equal(x.X[v].values().begin(), x.X[v].values().end(), y.X[v].values().begin()));
+  // A model's view that the data lacks is missing everywhere.
+  const Items lacking = q.apply(all, {1, -1}, false);
+  EXPECT_EQ(lacking.X[1].cols(), y.X[1].cols());
+  for (std::size_t i = 0; i < 40; ++i) EXPECT_EQ(lacking.W(i, 1), 0);
+}
+
+TEST(Prepare, AdviceLooksAtTheValues) {
+  const Case c = make_case(60, 12, true);
+  const Selection all = first_rows(c.data, 60);
+  EXPECT_EQ(advise_preparation(all, 0).kind, "zscore");
+  EXPECT_EQ(advise_preparation(all, 1).kind, "log-pca");
+  EXPECT_NE(advise_preparation(all, 1).reason.find("counts"), std::string::npos);
+  EXPECT_EQ(advise_preparation(all, 0, 4).kind, "log-pca");
+  Case unit = make_case(60, 12, false);
+  Matrix<float> X(60, 12);
+  Random random(9, Purpose::test);
+  for (std::size_t i = 0; i < 60; ++i) {
+    float squares = 0;
+    for (float& x : X.row(i)) x = random.normal(), squares += x * x;
+    for (float& x : X.row(i)) x /= std::sqrt(squares);
+  }
+  unit.data.views[1].features = Table<float>(std::move(X));
+  EXPECT_EQ(advise_preparation(first_rows(unit.data, 60), 1, 4).kind, "pca");
+}
+
+TEST(Prepare, ErrorsNameTheNearest) {
+  const Case c = make_case(20, 3, false);
+  const auto message = [&](const PrepareOptions& options) -> std::string {
+    try {
+      Preparation::fit(first_rows(c.data, 20), options);
+    } catch (const Error& error) {
+      EXPECT_EQ(error.code(), Exit::usage);
+      return error.what();
+    }
+    return "";
+  };
+  EXPECT_NE(message(of_kind("zcore")).find("did you mean 'zscore'"), std::string::npos);
+  PrepareOptions options;
+  options.per_view = {"count=none"};
+  EXPECT_NE(message(options).find("did you mean 'counts'"), std::string::npos);
+  options.per_view = {"counts"};
+  EXPECT_NE(message(options).find("name=kind"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace lacuna
