@@ -1,0 +1,61 @@
+// Rooms include downward only: cli -> experiments -> methods -> nn -> data -> ops -> base. Data stands above
+// ops because the preparation of views needs products and decompositions; ops knows nothing of data.
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "base/files.h"
+#include "base/text.h"
+
+namespace lacuna {
+namespace {
+
+const std::map<std::string, std::vector<std::string>> kMayInclude = {
+    {"base", {"base"}},
+    {"ops", {"base", "ops"}},
+    {"data", {"base", "ops", "data"}},
+    {"nn", {"base", "ops", "data", "nn"}},
+    {"methods", {"base", "ops", "data", "nn", "methods"}},
+    {"experiments", {"base", "ops", "data", "nn", "methods", "experiments"}},
+    {"cli", {"base", "ops", "data", "nn", "methods", "experiments", "cli"}},
+};
+
+// The lines of a file of `room` that include what the room may not.
+std::vector<std::string> upward_includes(const std::string& room, std::string_view text) {
+  const auto& allowed = kMayInclude.at(room);
+  std::vector<std::string> wrong;
+  for (const auto line : split(text, '\n')) {
+    constexpr std::string_view kInclude = "#include \"";
+    if (!line.starts_with(kInclude)) continue;
+    const auto path = line.substr(kInclude.size());
+    const std::string target(path.substr(0, path.find('/')));
+    if (std::find(allowed.begin(), allowed.end(), target) == allowed.end()) wrong.emplace_back(line);
+  }
+  return wrong;
+}
+
+TEST(Rooms, TheCheckSeesAnUpwardInclude) {
+  EXPECT_TRUE(upward_includes("data", "#include <vector>\n#include \"base/matrix.h\"\n").empty());
+  EXPECT_EQ(upward_includes("ops", "#include \"data/items.h\"\n").size(), 1u);
+  EXPECT_EQ(upward_includes("base", "#include \"matrix.h\"\n").size(), 1u);
+}
+
+TEST(Rooms, IncludesPointDownward) {
+  std::size_t files = 0;
+  for (const auto& entry : std::filesystem::recursive_directory_iterator(LACUNA_SOURCE_DIR "/src")) {
+    if (!entry.is_regular_file()) continue;
+    const auto path = std::filesystem::relative(entry.path(), LACUNA_SOURCE_DIR "/src");
+    const std::string room = path.begin()->string();
+    ASSERT_TRUE(kMayInclude.contains(room)) << path << " lies in no known room";
+    ++files;
+    for (const auto& line : upward_includes(room, read_text(entry.path().string())))
+      ADD_FAILURE() << path << " may not say " << line;
+  }
+  EXPECT_GT(files, 20u);
+}
+
+}  // namespace
+}  // namespace lacuna
