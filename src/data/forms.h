@@ -1,0 +1,27 @@
+// One reader and one writer a form, behind read_dataset and write_dataset. Readers fill name, views, gaps,
+// labels, ids and notes; read_dataset does what is common (label names, the final check).
+#pragma once
+
+#include <string>
+
+#include "data/dataset.h"
+#include "data/readers.h"
+
+namespace lacuna {
+
+Dataset read_npz_dataset(const std::string& path, const ReadOptions& options);
+Dataset read_mat_dataset(const std::string& path, const ReadOptions& options);
+void write_npz_dataset(const Dataset& data, const std::string& path);
+void write_mat_dataset(const Dataset& data, const std::string& path);
+
+// What several forms share.
+// Rows without a single finite value in a view are missing instances; they are added to `present` (n, m).
+void find_missing_rows(Dataset& data);
+// The view's values with zeros in the rows of missing instances; shares memory where nothing is missing.
+Table<float> without_missing(const Dataset& data, std::size_t v);
+bool has_unknown_labels(const Dataset& data);
+Table<float> labels_as_floats(const Dataset& data);  // unknown = NaN
+// Applies a known-mask G (n, c), 1 = known, to the labels.
+void hide_unknown(MatrixView<const std::uint8_t> known, Dataset& data, const std::string& where);
+
+}  // namespace lacuna

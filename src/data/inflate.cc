@@ -1,0 +1,67 @@
+#include "data/inflate.h"
+
+#include <algorithm>
+#include <utility>
+#include <vector>
+
+#include "base/error.h"
+
+namespace lacuna {
+
+Inflate::Inflate(Bytes input, Wrapping wrapping, std::string where, std::uint64_t offset)
+    : input_(input), where_(std::move(where)), offset_(offset), size_(input.size()) {
+  if (inflateInit2(&stream_, wrapping == Wrapping::zlib ? MAX_WBITS : -MAX_WBITS) != Z_OK)
+    fail(Exit::failed, "{}: zlib cannot start", where_);
+}
+
+Inflate::~Inflate() {
+  inflateEnd(&stream_);
+}
+
+std::size_t Inflate::read(std::span<std::byte> out) {
+  constexpr std::size_t kPiece = std::size_t{1} << 30;  // zlib counts in 32 bits
+  std::size_t done = 0;
+  while (done < out.size() && !ended_) {
+    if (stream_.avail_in == 0 && !input_.empty()) {
+      const std::size_t n = std::min(input_.size(), kPiece);
+      stream_.next_in = reinterpret_cast<Bytef*>(const_cast<std::byte*>(input_.data()));
+      stream_.avail_in = static_cast<uInt>(n);
+      input_ = input_.subspan(n);
+    }
+    const std::size_t want = std::min(out.size() - done, kPiece);
+    stream_.next_out = reinterpret_cast<Bytef*>(out.data() + done);
+    stream_.avail_out = static_cast<uInt>(want);
+    const int status = inflate(&stream_, Z_NO_FLUSH);
+    const std::size_t got = want - stream_.avail_out;
+    done += got;
+    produced_ += got;
+    if (status == Z_STREAM_END) {
+      ended_ = true;
+    } else if (status != Z_OK || (got == 0 && stream_.avail_in == 0 && input_.empty())) {
+      const std::uint64_t at = offset_ + size_ - input_.size() - stream_.avail_in;
+      if (status == Z_BUF_ERROR || status == Z_OK)
+        fail(Exit::data, "{}: compressed data ends early at byte {}", where_, at);
+      fail(Exit::data, "{}: compressed data is damaged near byte {}: {}", where_, at,
+           stream_.msg != nullptr ? stream_.msg : "unknown reason");
+    }
+  }
+  return done;
+}
+
+void verify_expansion(Bytes input, Inflate::Wrapping wrapping, std::uint64_t claimed,
+                      const std::string& where, std::uint64_t offset) {
+  constexpr std::uint64_t kTrusted = 64;  // up to here memory stays a small multiple of the file
+  if (claimed / kTrusted <= input.size()) return;
+  if (claimed / kMostExpansion > input.size())
+    fail(Exit::data, "{}: {} compressed bytes at byte {} cannot hold the {} bytes that the header promises",
+         where, input.size(), offset, claimed);
+  Inflate stream(input, wrapping, where, offset);
+  std::vector<std::byte> scratch(std::size_t{1} << 18);
+  while (stream.read(scratch) == scratch.size()) {
+  }
+  if (stream.produced() < claimed)
+    fail(Exit::data, "{}: the compressed data at byte {} holds {} bytes, the header promises {}", where,
+         offset, stream.produced(), claimed);
+}
+
+}  // namespace lacuna

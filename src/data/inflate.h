@@ -1,0 +1,46 @@
+// Decompression of untrusted deflate streams, piece by piece, so that nothing larger than the caller's buffer
+// is ever held, and no size is believed that deflate could not reach.
+#pragma once
+
+#include <zlib.h>
+
+#include <cstdint>
+#include <span>
+#include <string>
+
+#include "base/files.h"
+
+namespace lacuna {
+
+// Deflate expands by at most 1032 : 1 (a match of 258 bytes in two bits); what claims more is a lie.
+constexpr std::uint64_t kMostExpansion = 1032;
+
+class Inflate {
+ public:
+  enum class Wrapping { none, zlib };  // zip entries have none, MATLAB variables have zlib's
+  // `where` is put in front of messages; `offset` is the place of `input` in its file, for messages.
+  Inflate(Bytes input, Wrapping wrapping, std::string where, std::uint64_t offset);
+  ~Inflate();
+  Inflate(const Inflate&) = delete;
+  Inflate& operator=(const Inflate&) = delete;
+
+  // Fills `out` with the next bytes; returns how many there were (fewer only at the end). Damage is
+  // Exit::data.
+  std::size_t read(std::span<std::byte> out);
+  std::uint64_t produced() const { return produced_; }
+
+ private:
+  Bytes input_;  // what zlib has not been given yet
+  std::string where_;
+  std::uint64_t offset_, produced_ = 0;
+  std::size_t size_;
+  z_stream stream_{};
+  bool ended_ = false;
+};
+
+// Reads the stream to its end without keeping it, and fails unless it holds at least `claimed` bytes. For
+// claims far above the size of the input, before memory is taken for them.
+void verify_expansion(Bytes input, Inflate::Wrapping wrapping, std::uint64_t claimed,
+                      const std::string& where, std::uint64_t offset);
+
+}  // namespace lacuna

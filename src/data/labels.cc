@@ -1,0 +1,132 @@
+#include "data/labels.h"
+
+#include <algorithm>
+#include <cmath>
+#include <filesystem>
+#include <map>
+#include <optional>
+
+#include "base/error.h"
+#include "base/files.h"
+#include "base/text.h"
+#include "data/names.h"
+#include "data/readers.h"
+
+namespace lacuna {
+namespace {
+
+namespace fs = std::filesystem;
+
+// What each of the values -1, 0 and 1 means; 2 = not allowed.
+struct Code {
+  std::int8_t minus, zero, plus;
+};
+constexpr std::int8_t kNever = 2;
+
+Code code_of(const std::string& name, bool has_minus, bool has_zero, const std::string& where) {
+  if (name == "01") return {kNever, 0, 1};
+  if (name == "pm1") return {0, kNever, 1};
+  if (name == "pm1-unknown") return {0, kUnknown, 1};
+  if (name == "01-unknown") return {kUnknown, 0, 1};
+  if (has_minus && has_zero)
+    fail(Exit::data,
+         "{}: labels hold -1, 0 and 1, which can mean two things; say --label-code pm1-unknown (-1 = no, 0 = "
+         "unknown, 1 "
+         "= yes) or 01-unknown (-1 = unknown, 0 = no, 1 = yes)",
+         where);
+  return has_minus ? Code{0, kNever, 1} : Code{kNever, 0, 1};
+}
+
+}  // namespace
+
+Matrix<std::int8_t> decode_labels(MatrixView<const float> values, const std::string& code,
+                                  const std::string& where) {
+  bool has_minus = false, has_zero = false;
+  for (std::size_t i = 0; i < values.rows; ++i)
+    for (float x : values.row(i)) {
+      has_minus |= x == -1;
+      has_zero |= x == 0;
+    }
+  const Code meaning = code_of(code, has_minus, has_zero, where);
+  Matrix<std::int8_t> out(values.rows, values.cols);
+  for (std::size_t i = 0; i < values.rows; ++i)
+    for (std::size_t j = 0; j < values.cols; ++j) {
+      const float x = values(i, j);
+      std::int8_t y = std::isnan(x) ? kUnknown
+                      : x == 1      ? meaning.plus
+                      : x == 0      ? meaning.zero
+                      : x == -1     ? meaning.minus
+                                    : kNever;
+      if (y == kNever)
+        fail(Exit::data, "{}: label {} of row {} is {}, expected {}{} or NaN (unknown)", where, j, i, x,
+             meaning.minus == kNever ? "" : "-1, ", meaning.zero == kNever ? "1" : "0, 1");
+      out(i, j) = y;
+    }
+  return out;
+}
+
+void one_hot_labels(const std::vector<std::string>& classes, Dataset& data) {
+  std::vector<std::string> names;
+  std::map<std::string, std::size_t, std::less<>> column;
+  bool numbers = true;
+  for (const auto& name : classes) {
+    if (name.empty() || !column.emplace(name, 0).second) continue;
+    names.push_back(name);
+    numbers = numbers && parse_double(name).has_value();
+  }
+  if (numbers)
+    std::ranges::stable_sort(names, {}, [](const std::string& name) { return *parse_double(name); });
+  for (std::size_t j = 0; j < names.size(); ++j) column[names[j]] = j;
+  constexpr std::size_t kMost = 65536;
+  if (names.size() > kMost || (names.size() > 1000 && names.size() > classes.size() / 2))
+    fail(Exit::data, "{} different classes in {} rows: this column does not hold classes", names.size(),
+         classes.size());
+  Matrix<std::int8_t> labels(classes.size(), names.size());
+  for (std::size_t i = 0; i < classes.size(); ++i) {
+    if (classes[i].empty())
+      std::ranges::fill(labels.row(i), kUnknown);
+    else
+      labels(i, column[classes[i]]) = 1;
+  }
+  data.labels = std::move(labels);
+  data.label_names = std::move(names);
+}
+
+std::vector<std::string> read_words(const std::string& path, std::size_t count) {
+  std::vector<std::string> words;
+  const std::string text = read_text(path, std::size_t{1} << 26);
+  for (auto line : split(text, '\n'))
+    if (!trim(line).empty()) words.push_back(utf8_or_latin1(trim(line)));
+  if (words.size() != count)
+    fail(Exit::data, "{}: {} names, one a line, for {} labels", path, words.size(), count);
+  return words;
+}
+
+void find_label_names(const std::string& path, const ReadOptions& options, Dataset& data) {
+  if (data.label_names.empty()) return;
+  if (!options.label_file.empty()) {
+    data.label_names = read_words(options.label_file, data.label_names.size());
+    return;
+  }
+  const fs::path file(path);
+  std::string stem = file.stem().string();
+  // corel5k_six_view.mat belongs to corel5k_words.txt: parts are cut from the stem until a file fits.
+  for (;;) {
+    const fs::path words = file.parent_path() / (stem + "_words.txt");
+    std::error_code error;
+    if (fs::is_regular_file(words, error)) {
+      try {
+        data.label_names = read_words(words.string(), data.label_names.size());
+        data.notes.push_back(fmt::format("label names are taken from {}", words.string()));
+      } catch (const Error& reason) {
+        data.notes.push_back(fmt::format("label names are made up: {}", reason.what()));
+      }
+      return;
+    }
+    const auto cut = stem.rfind('_');
+    if (cut == std::string::npos || cut == 0) return;
+    stem.resize(cut);
+  }
+}
+
+}  // namespace lacuna

@@ -1,0 +1,28 @@
+// Labels as files write them, as our three values (1, 0, unknown).
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "data/dataset.h"
+
+namespace lacuna {
+
+struct ReadOptions;
+
+// `code` is ReadOptions::label_code. auto takes 0/1 and -1/1, each with NaN = unknown; numbers that could
+// mean two things (-1, 0 and 1 together) are refused with the choices that exist.
+Matrix<std::int8_t> decode_labels(MatrixView<const float> values, const std::string& code,
+                                  const std::string& where);
+// One class number or name a row becomes one column a class, in the order of the numbers (names: as first
+// met).
+void one_hot_labels(const std::vector<std::string>& classes, Dataset& data);
+
+// Names from a file with one a line (a words file). Exit::data unless there are `count` of them.
+std::vector<std::string> read_words(const std::string& path, std::size_t count);
+// Where names are made up: takes those of options.label_file, or of STEM_words.txt beside `path` (STEM: the
+// file's name without its ending, or the name of the data set with _six_view and the like cut), and notes
+// where they came from.
+void find_label_names(const std::string& path, const ReadOptions& options, Dataset& data);
+
+}  // namespace lacuna
