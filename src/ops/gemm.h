@@ -1,9 +1,9 @@
-// The products of a linear layer, with everything that touches the same memory fused into them. The only heavy
-// arithmetic of the networks. Chosen at run time for the machine (ops/machine.h); `reference` is the naive form that the
-// tests hold the fast ones against.
+// The products of a linear layer, with everything that touches the same memory fused into them. The only
+// heavy arithmetic of the networks. Chosen at run time for the machine (ops/machine.h); `reference` is the
+// naive form that the tests hold the fast ones against.
 //
-// Weights stay in one f32 matrix W (in, out). No packed or low-precision copies are kept: a block of W is converted and
-// packed in cache right before it is used for all rows (docs/performance.md counts the bytes).
+// Weights stay in one f32 matrix W (in, out). No packed or low-precision copies are kept: a block of W is
+// converted and packed in cache right before it is used for all rows (docs/performance.md counts the bytes).
 #pragma once
 
 #include <cstdint>
@@ -22,10 +22,12 @@ void linear_forward(MatrixView<const float> X, MatrixView<const float> W, std::s
                     Precision precision, MatrixView<float> Y);
 
 // dX = (dY Wᵀ) ⊙ [X > 0 if mask_by_input] with the old W (skipped if dX has no rows), then
-// W and b are updated with the gradients Xᵀ dY and Σ_rows dY in the same pass over W: no gradient buffer exists.
+// W and b are updated with the gradients Xᵀ dY and Σ_rows dY in the same pass over W: no gradient buffer
+// exists.
 //   X (n, in), dY (n, out), dX (n, in) or empty; dX must not alias X or dY.
-void linear_backward(MatrixView<const float> X, MatrixView<const float> dY, bool mask_by_input, Precision precision,
-                     const UpdateRule& rule, ParameterView<float> W, ParameterView<float> b, MatrixView<float> dX);
+void linear_backward(MatrixView<const float> X, MatrixView<const float> dY, bool mask_by_input,
+                     Precision precision, const UpdateRule& rule, ParameterView<float> W,
+                     ParameterView<float> b, MatrixView<float> dX);
 
 // C = A B, AᵀB or ABᵀ (+ C if accumulate), for the classical methods. f32, sums in f32.
 enum class Transpose { none, left, right };

@@ -52,39 +52,30 @@ struct UpdateCoefficients {
         average(static_cast<T>(rule.average)) {}
 };
 
+// The formulas below take numbers or vectors of numbers (V); `root` is the square root of a V. They are
+// inlined always: files compiled for one instruction set use them, and must not leave a copy that other files
+// could call.
+
 // SGD with momentum: m <- μ m + g, w <- w - η m.
-template <class T>
-inline void sgd_update(const UpdateCoefficients<T>& k, T gradient, T& w, T& m) {
+template <class T, class V>
+[[gnu::always_inline]] inline void sgd_update(const UpdateCoefficients<T>& k, V gradient, V& w, V& m) {
   m = k.momentum * m + (gradient + k.coupled_decay * w);
   w -= k.rate * m;
 }
 
 // Adam and AdamW: m <- β1 m + (1-β1) g, v <- β2 v + (1-β2) g², w <- shrink·w - η m̂ / (√v̂ + ε).
-template <class T>
-inline void adam_update(const UpdateCoefficients<T>& k, T gradient, T& w, T& m, T& v) {
-  const T g = gradient + k.coupled_decay * w;
+template <class T, class V, class Root>
+[[gnu::always_inline]] inline void adam_update(const UpdateCoefficients<T>& k, V gradient, V& w, V& m, V& v,
+                                               Root root) {
+  const V g = gradient + k.coupled_decay * w;
   m = k.momentum * m + (T(1) - k.momentum) * g;
   v = k.beta2 * v + (T(1) - k.beta2) * g * g;
-  w = k.shrink * w - k.rate * (m * k.inverse_bias1) / (std::sqrt(v * k.inverse_bias2) + k.epsilon);
+  w = k.shrink * w - k.rate * (m * k.inverse_bias1) / (root(v * k.inverse_bias2) + k.epsilon);
 }
 
-template <class T>
-inline void average_update(const UpdateCoefficients<T>& k, T w, T& mean) {
+template <class T, class V>
+[[gnu::always_inline]] inline void average_update(const UpdateCoefficients<T>& k, V w, V& mean) {
   mean = k.average * mean + (T(1) - k.average) * w;
-}
-
-// One row of a parameter: `count` gradients and what they change. v is not touched with sgd; mean may be
-// null.
-template <class T>
-inline void update_row(const UpdateCoefficients<T>& k, std::size_t count, const T* gradient, T* w, T* m, T* v,
-                       T* mean) {
-  if (k.optimiser == Optimiser::sgd) {
-    for (std::size_t j = 0; j < count; ++j) sgd_update(k, gradient[j], w[j], m[j]);
-  } else {
-    for (std::size_t j = 0; j < count; ++j) adam_update(k, gradient[j], w[j], m[j], v[j]);
-  }
-  if (mean != nullptr)
-    for (std::size_t j = 0; j < count; ++j) average_update(k, w[j], mean[j]);
 }
 
 // A whole parameter, for small ones (biases, normalisers) and for the reference. The big matrices are updated
@@ -95,8 +86,14 @@ inline void update_parameter(const UpdateRule& rule, MatrixView<const T> gradien
   const UpdateCoefficients<T> k(rule, p.decay);
   assert(gradient.rows == p.value.rows && gradient.cols == p.value.cols);
   for (std::size_t i = 0; i < gradient.rows; ++i)
-    update_row(k, gradient.cols, &gradient(i, 0), &p.value(i, 0), &p.first(i, 0),
-               p.second.empty() ? nullptr : &p.second(i, 0), p.mean.empty() ? nullptr : &p.mean(i, 0));
+    for (std::size_t j = 0; j < gradient.cols; ++j) {
+      T& w = p.value(i, j);
+      if (k.optimiser == Optimiser::sgd)
+        sgd_update(k, gradient(i, j), w, p.first(i, j));
+      else
+        adam_update(k, gradient(i, j), w, p.first(i, j), p.second(i, j), [](T x) { return std::sqrt(x); });
+      if (!p.mean.empty()) average_update(k, w, p.mean(i, j));
+    }
 }
 
 }  // namespace lacuna

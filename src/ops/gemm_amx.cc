@@ -1,0 +1,143 @@
+// Products for CPUs with AMX: a tile instruction multiplies 16 rows by 16 columns over 32 bf16 factors. A
+// tile of the drivers is two by two of them.
+#include "ops/gemm_pairs512.h"
+
+namespace lacuna {
+namespace {
+
+constexpr std::size_t kSide = 16;  // rows and columns of a tile register, and groups it takes at once
+constexpr std::size_t kRows = 2 * kSide, kColumns = 2 * kSide;
+constexpr std::size_t kBlock = kRows * kSide;  // words of a left panel that one step takes
+
+// Left panels keep whole rows of 16 groups: word (g, i) at (g / 16 * kRows + i) * 16 + g % 16.
+void left_along(const float* source, std::size_t stride, std::size_t width, std::size_t depth,
+                std::uint32_t* panel) {
+  for (std::size_t k = 0; k < depth; k += 2 * kSide, panel += kBlock)
+    for (std::size_t i = 0; i < kRows; ++i)
+      _mm512_storeu_ps(panel + i * kSide, i < width ? Bf16Pairs::along(source + i * stride + k, depth - k)
+                                                    : _mm512_setzero_ps());
+}
+
+void left_across(const float* source, std::size_t stride, std::size_t width, std::size_t depth,
+                 std::uint32_t* panel) {
+  for (std::size_t k = 0; k < depth; k += 2 * kSide, panel += kBlock)
+    for (std::size_t i = 0; i < kRows; i += kSide) {
+      const __mmask16 mask = first16(width > i ? width - i : 0);
+      __m512 block[kSide];
+      for (std::size_t g = 0; g < kSide; ++g) {
+        const std::size_t row = k + 2 * g;
+        block[g] = row < depth ? Bf16Pairs::across(source + row * stride + i, stride, mask, depth - row)
+                               : _mm512_setzero_ps();
+      }
+      transpose16(block);
+      for (std::size_t r = 0; r < kSide; ++r) _mm512_storeu_ps(panel + (i + r) * kSide, block[r]);
+    }
+}
+
+// Right panels are those of AVX512-BF16, padded to whole tiles.
+void pad(std::size_t depth, std::uint32_t* panel) {
+  const std::size_t groups = (depth + 1) / 2, padded = (groups + kSide - 1) / kSide * kSide;
+  for (std::size_t g = groups; g < padded; ++g)
+    for (std::size_t c = 0; c < kColumns; c += 16)
+      _mm512_storeu_ps(panel + g * kColumns + c, _mm512_setzero_ps());
+}
+
+void right_across(const float* source, std::size_t stride, std::size_t width, std::size_t depth,
+                  std::uint32_t* panel) {
+  Pack512<Bf16Pairs>::across<kColumns>(source, stride, width, depth, panel);
+  pad(depth, panel);
+}
+
+void right_along(const float* source, std::size_t stride, std::size_t width, std::size_t depth,
+                 std::uint32_t* panel) {
+  Pack512<Bf16Pairs>::along<kColumns>(source, stride, width, depth, panel);
+  pad(depth, panel);
+}
+
+// All eight tile registers: 16 rows of 64 bytes. The configuration belongs to the thread and is loaded once
+// in it.
+void configure_tiles() {
+  thread_local bool configured = false;
+  if (configured) return;
+  struct alignas(64) {
+    std::uint8_t palette = 1, start_row = 0, reserved[14] = {};
+    std::uint16_t row_bytes[16] = {64, 64, 64, 64, 64, 64, 64, 64};
+    std::uint8_t rows[16] = {16, 16, 16, 16, 16, 16, 16, 16};
+  } configuration;
+  static_assert(sizeof configuration == 64);
+  _tile_loadconfig(&configuration);
+  configured = true;
+}
+
+// Registers 0..3: sums (0 1 / 2 3); 4, 5: left; 6, 7: right.
+template <bool kTall>
+void multiply_tiles(std::size_t groups, const std::uint32_t* left, const std::uint32_t* right) {
+  constexpr std::size_t kLeftStride = kSide * 4, kRightStride = kColumns * 4;
+  _tile_zero(0);
+  _tile_zero(1);
+  if constexpr (kTall) {
+    _tile_zero(2);
+    _tile_zero(3);
+  }
+  for (std::size_t g = 0; g < groups; g += kSide, left += kBlock, right += kSide * kColumns) {
+    _tile_loadd(4, left, kLeftStride);
+    _tile_loadd(6, right, kRightStride);
+    _tile_loadd(7, right + kSide, kRightStride);
+    _tile_dpbf16ps(0, 4, 6);
+    _tile_dpbf16ps(1, 4, 7);
+    if constexpr (kTall) {
+      _tile_loadd(5, left + kSide * kSide, kLeftStride);
+      _tile_dpbf16ps(2, 5, 6);
+      _tile_dpbf16ps(3, 5, 7);
+    }
+  }
+}
+
+void tile(std::size_t groups, const std::uint32_t* left, const std::uint32_t* right, float* C,
+          std::size_t stride, std::size_t m, std::size_t n, bool accumulate) {
+  configure_tiles();
+  alignas(64) float sums[kRows * kColumns];
+  const bool tall = m > kSide, direct = m == kRows && n == kColumns && !accumulate;
+  float* target = direct ? C : sums;
+  const std::size_t target_stride = direct ? stride : kColumns;
+  if (tall) {
+    multiply_tiles<true>(groups, left, right);
+    _tile_stored(2, target + kSide * target_stride, target_stride * 4);
+    _tile_stored(3, target + kSide * target_stride + kSide, target_stride * 4);
+  } else {
+    multiply_tiles<false>(groups, left, right);
+  }
+  _tile_stored(0, target, target_stride * 4);
+  _tile_stored(1, target + kSide, target_stride * 4);
+  if (direct) return;
+  for (std::size_t i = 0; i < m; ++i)
+    for (std::size_t j = 0; j < n; j += 16) {
+      const __mmask16 mask = first16(n - j);
+      __m512 sum = _mm512_load_ps(sums + i * kColumns + j);
+      float* c = C + i * stride + j;
+      if (accumulate) sum = _mm512_add_ps(sum, _mm512_maskz_loadu_ps(mask, c));
+      _mm512_mask_storeu_ps(c, mask, sum);
+    }
+}
+
+constexpr Kernels kKernels = {2,
+                              kRows,
+                              kColumns,
+                              kSide,
+                              1024,
+                              left_across,
+                              left_along,
+                              right_across,
+                              right_along,
+                              tile,
+                              direct<Avx512, Bf16Pairs>,
+                              finish<Avx512>,
+                              update<Avx512>};
+
+}  // namespace
+
+const Kernels& amx_kernels() {
+  return kKernels;
+}
+
+}  // namespace lacuna

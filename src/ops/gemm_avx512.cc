@@ -1,0 +1,53 @@
+// Products for CPUs with AVX-512, in f32.
+#include "ops/gemm_pack512.h"
+
+namespace lacuna {
+namespace {
+
+struct Avx512F32 : Avx512 {
+  using Words = __m512;
+  static constexpr std::size_t kRows = 14, kColumns = 32;
+  static Words load_words(const std::uint32_t* p) { return _mm512_loadu_ps(p); }
+  static Words broadcast_words(const std::uint32_t* p) {
+    return _mm512_castsi512_ps(_mm512_set1_epi32(static_cast<int>(*p)));
+  }
+  static Vector dot(Vector sum, Words a, Words b) { return _mm512_fmadd_ps(a, b, sum); }
+};
+
+struct AsIs {
+  static constexpr std::size_t kGroup = 1;
+  static __m512 round(__m512 x) { return x; }
+  static __m512 across(const float* p, std::size_t, __mmask16 mask, std::size_t) {
+    return _mm512_maskz_loadu_ps(mask, p);
+  }
+  static __m512 along(const float* p, std::size_t count) { return _mm512_maskz_loadu_ps(first16(count), p); }
+};
+
+// Rounded to bf16 (ties to even; NaN stays), kept as f32.
+struct Rounded {
+  static constexpr std::size_t kGroup = 1;
+  static __m512 round(__m512 x) {
+    const __m512i bits = _mm512_castps_si512(x);
+    const __m512i odd = _mm512_and_si512(_mm512_srli_epi32(bits, 16), _mm512_set1_epi32(1));
+    const __m512i up = _mm512_add_epi32(bits, _mm512_add_epi32(odd, _mm512_set1_epi32(0x7fff)));
+    const __m512i near = _mm512_and_si512(up, _mm512_set1_epi32(static_cast<int>(0xffff0000)));
+    return _mm512_mask_mov_ps(_mm512_castsi512_ps(near), _mm512_cmp_ps_mask(x, x, _CMP_UNORD_Q), x);
+  }
+  static __m512 across(const float* p, std::size_t, __mmask16 mask, std::size_t) {
+    return round(_mm512_maskz_loadu_ps(mask, p));
+  }
+  static __m512 along(const float* p, std::size_t count) {
+    return round(_mm512_maskz_loadu_ps(first16(count), p));
+  }
+};
+
+constexpr Kernels kF32 = make_kernels<Avx512F32, AsIs, Pack512<AsIs>>(1, 256);
+constexpr Kernels kBf16 = make_kernels<Avx512F32, Rounded, Pack512<Rounded>>(1, 256);
+
+}  // namespace
+
+const Kernels& avx512_kernels(Precision precision) {
+  return precision == Precision::f32 ? kF32 : kBf16;
+}
+
+}  // namespace lacuna

@@ -1,0 +1,74 @@
+// The seam between the drivers of the products (gemm.cc) and the code written for one instruction set
+// (gemm_<isa>.cc). A kernel works on packed panels of 32-bit words:
+//
+//   a word holds the `group` consecutive factors of one sum that an instruction takes at once: one f32, or
+//   two bf16; a left panel holds up to `rows` rows of the left factor, a right panel up to `columns` columns
+//   of the right factor; panel[g * pitch + i] is the word of group g and row (column) i, pitch = rows or
+//   columns. AMX keeps left panels the other way round (its tiles want rows), so left panels are opaque to
+//   the drivers.
+//
+// A panel is packed from a row-major f32 matrix S in one of two ways: `across`, where the sum runs down the
+// rows of S and the panel lies across its columns, and `along`, where the sum runs along the rows of S (a
+// transposition).
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "ops/gemm.h"
+#include "ops/update.h"
+
+namespace lacuna {
+
+struct Kernels {
+  std::size_t group;    // factors in a word
+  std::size_t rows;     // of a left panel and of a tile
+  std::size_t columns;  // of a right panel and of a tile; a multiple of 16
+  std::size_t unit;     // a panel's groups are padded with zero to a multiple of this
+  std::size_t depth;    // factors of a sum that are packed at once; a multiple of group * unit
+
+  // Packs `width` rows or columns and `depth` factors that start at `source`; pads with zero up to
+  // groups_of(depth).
+  using Pack = void (*)(const float* source, std::size_t stride, std::size_t width, std::size_t depth,
+                        std::uint32_t* panel);
+  Pack left_across, left_along, right_across, right_along;
+
+  // C (m, n) = or += left panel * right panel.
+  void (*tile)(std::size_t groups, const std::uint32_t* left, const std::uint32_t* right, float* C,
+               std::size_t stride, std::size_t m, std::size_t n, bool accumulate);
+
+  // Y (m, n) += X (m, depth) W (depth, n) without packing, for a few rows. `X` is already rounded.
+  void (*direct)(const float* X, std::size_t x_stride, const float* W, std::size_t w_stride,
+                 std::size_t depth, float* Y, std::size_t y_stride, std::size_t m, std::size_t n);
+
+  // Y (m, n): adds the bias (may be null), then max(0, .) if relu.
+  void (*finish)(float* Y, std::size_t stride, std::size_t m, std::size_t n, const float* bias, bool relu);
+
+  // The optimiser's step of `m` rows of `n` parameters; pointers of ParameterView's matrices at the first of
+  // them.
+  struct Parameters {
+    float *value, *first, *second, *mean;  // second and mean may be null
+    std::size_t value_stride, first_stride, second_stride, mean_stride;
+  };
+  void (*update)(const UpdateCoefficients<float>& k, const float* gradient, std::size_t stride, std::size_t m,
+                 std::size_t n, const Parameters& p);
+};
+
+constexpr std::size_t kLargestTile = 32 * 32;  // rows * columns
+
+// Groups of a panel with `depth` factors. Its words are groups_of() * rows or * columns.
+inline std::size_t groups_of(const Kernels& k, std::size_t depth) {
+  const std::size_t whole = k.group * k.unit;
+  return (depth + whole - 1) / whole * k.unit;
+}
+
+const Kernels& plain_kernels(Precision precision);
+const Kernels& avx2_kernels(Precision precision);
+const Kernels& avx512_kernels(Precision precision);
+const Kernels& bf16_kernels();  // Precision::bf16 alone; f32 is avx512's
+const Kernels& amx_kernels();   // likewise
+
+// For the instruction set in use.
+const Kernels& kernels(Precision precision);
+
+}  // namespace lacuna

@@ -1,0 +1,51 @@
+// Words of two bf16 numbers, for the AVX512-BF16 and AMX kernels. Internal linkage, see gemm_tiles.h.
+#pragma once
+
+#include "ops/gemm_pack512.h"
+
+namespace lacuna {
+namespace {
+
+inline __m512bh as_pairs(__m512i words) {
+  __m512bh pairs;
+  __builtin_memcpy(&pairs, &words, sizeof pairs);
+  return pairs;
+}
+inline __m512i as_words(__m512bh pairs) {
+  __m512i words;
+  __builtin_memcpy(&words, &pairs, sizeof words);
+  return words;
+}
+
+struct Bf16Pairs {
+  static constexpr std::size_t kGroup = 2;
+
+  static __m512 round(__m512 x) {
+    const __m256bh narrow = _mm512_cvtneps_pbh(x);
+    __m256i bits;
+    __builtin_memcpy(&bits, &narrow, sizeof bits);
+    return _mm512_castsi512_ps(_mm512_slli_epi32(_mm512_cvtepu16_epi32(bits), 16));
+  }
+
+  // Word j: the numbers of column j in this row (low half) and the next (high half).
+  static __m512 across(const float* p, std::size_t stride, __mmask16 mask, std::size_t left) {
+    const __m512 low = _mm512_maskz_loadu_ps(mask, p);
+    const __m512 high = left > 1 ? _mm512_maskz_loadu_ps(mask, p + stride) : _mm512_setzero_ps();
+    const __m512i halves =
+        as_words(_mm512_cvtne2ps_pbh(high, low));  // 16 of the low row, then 16 of the high row
+    alignas(64) static constexpr std::uint16_t kInterleave[32] = {0,  16, 1,  17, 2,  18, 3,  19, 4,  20, 5,
+                                                                  21, 6,  22, 7,  23, 8,  24, 9,  25, 10, 26,
+                                                                  11, 27, 12, 28, 13, 29, 14, 30, 15, 31};
+    return _mm512_castsi512_ps(_mm512_permutexvar_epi16(_mm512_load_si512(kInterleave), halves));
+  }
+
+  // Word j: the numbers 2j and 2j + 1 at p.
+  static __m512 along(const float* p, std::size_t count) {
+    const __m512 low = _mm512_maskz_loadu_ps(first16(count), p);
+    const __m512 high = _mm512_maskz_loadu_ps(first16(count > 16 ? count - 16 : 0), p + 16);
+    return _mm512_castsi512_ps(as_words(_mm512_cvtne2ps_pbh(high, low)));
+  }
+};
+
+}  // namespace
+}  // namespace lacuna

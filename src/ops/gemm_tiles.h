@@ -1,0 +1,180 @@
+// The kernels of gemm_kernels.h, written once over a description `S` of an instruction set and compiled by
+// each gemm_<isa>.cc with its own flags. Everything has internal linkage, so that no other file can pick up
+// code that its machine cannot run.
+//
+// S gives Vector (kLanes floats), Words (what one load of panel words yields), load, store, their partial
+// forms, load_words, broadcast_words, dot, set, max, root; and kRows x kColumns, the shape of a tile.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "ops/gemm_kernels.h"
+
+namespace lacuna {
+namespace {
+
+// C (M, n) with M known: the sums stay in registers while the panels stream by.
+template <class S, std::size_t M, std::size_t kVectors>
+void fixed_tile(std::size_t groups, const std::uint32_t* left, const std::uint32_t* right, float* C,
+                std::size_t stride, std::size_t n, bool accumulate) {
+  typename S::Vector sum[M][kVectors];
+#pragma GCC unroll 16
+  for (std::size_t i = 0; i < M; ++i)
+#pragma GCC unroll 4
+    for (std::size_t v = 0; v < kVectors; ++v) sum[i][v] = S::set(0);
+  for (std::size_t g = 0; g < groups; ++g) {
+    typename S::Words b[kVectors];
+#pragma GCC unroll 4
+    for (std::size_t v = 0; v < kVectors; ++v) b[v] = S::load_words(right + g * S::kColumns + v * S::kLanes);
+#pragma GCC unroll 16
+    for (std::size_t i = 0; i < M; ++i) {
+      const typename S::Words a = S::broadcast_words(left + g * S::kRows + i);
+#pragma GCC unroll 4
+      for (std::size_t v = 0; v < kVectors; ++v) sum[i][v] = S::dot(sum[i][v], a, b[v]);
+    }
+  }
+#pragma GCC unroll 16
+  for (std::size_t i = 0; i < M; ++i)
+#pragma GCC unroll 4
+    for (std::size_t v = 0; v < kVectors; ++v) {
+      float* c = C + i * stride + v * S::kLanes;
+      if (n >= (v + 1) * S::kLanes) {
+        S::store(c, accumulate ? S::load(c) + sum[i][v] : sum[i][v]);
+      } else if (n > v * S::kLanes) {
+        const std::size_t rest = n - v * S::kLanes;
+        S::store_some(c, accumulate ? S::load_some(c, rest) + sum[i][v] : sum[i][v], rest);
+      }
+    }
+}
+
+template <class S, std::size_t M = S::kRows>
+void tile(std::size_t groups, const std::uint32_t* left, const std::uint32_t* right, float* C,
+          std::size_t stride, std::size_t m, std::size_t n, bool accumulate) {
+  if constexpr (M > 1)
+    if (m < M) return tile<S, M - 1>(groups, left, right, C, stride, m, n, accumulate);
+  if (n <= S::kLanes)
+    fixed_tile<S, M, 1>(groups, left, right, C, stride, n, accumulate);
+  else
+    fixed_tile<S, M, S::kColumns / S::kLanes>(groups, left, right, C, stride, n, accumulate);
+}
+
+// Four rows of W at a time, so that Y is read and written once for four steps of the sum.
+template <class S, class Elements>
+void direct(const float* X, std::size_t x_stride, const float* W, std::size_t w_stride, std::size_t depth,
+            float* Y, std::size_t y_stride, std::size_t m, std::size_t n) {
+  const auto sweep = [&]<std::size_t kSteps>(std::size_t k) {
+    const auto column = [&](auto load, auto load_y, auto store_y, std::size_t j) {
+      typename S::Vector w[kSteps];
+      for (std::size_t s = 0; s < kSteps; ++s) w[s] = Elements::round(load(W + (k + s) * w_stride + j));
+      for (std::size_t r = 0; r < m; ++r) {
+        float* y = Y + r * y_stride + j;
+        typename S::Vector sum = load_y(y);
+        for (std::size_t s = 0; s < kSteps; ++s)
+          sum = S::multiply_add(S::set(X[r * x_stride + k + s]), w[s], sum);
+        store_y(y, sum);
+      }
+    };
+    std::size_t j = 0;
+    for (; j + S::kLanes <= n; j += S::kLanes) column(S::load, S::load, S::store, j);
+    if (const std::size_t rest = n - j; rest != 0) {
+      const auto load = [rest](const float* p) { return S::load_some(p, rest); };
+      column(
+          load, load, [rest](float* p, typename S::Vector v) { S::store_some(p, v, rest); }, j);
+    }
+  };
+  std::size_t k = 0;
+  for (; k + 4 <= depth; k += 4) sweep.template operator()<4>(k);
+  for (; k < depth; ++k) sweep.template operator()<1>(k);
+}
+
+template <class S>
+void finish(float* Y, std::size_t stride, std::size_t m, std::size_t n, const float* bias, bool relu) {
+  for (std::size_t j = 0; j < n; j += S::kLanes) {
+    const std::size_t count = n - j < S::kLanes ? n - j : S::kLanes;
+    const typename S::Vector b = bias == nullptr ? S::set(0) : S::load_some(bias + j, count);
+    for (std::size_t i = 0; i < m; ++i) {
+      float* y = Y + i * stride + j;
+      const bool whole = count == S::kLanes;
+      typename S::Vector v = (whole ? S::load(y) : S::load_some(y, count)) + b;
+      if (relu) v = S::max(v, S::set(0));
+      if (whole)
+        S::store(y, v);
+      else
+        S::store_some(y, v, count);
+    }
+  }
+}
+
+template <class S, bool kSgd, bool kMean>
+void update_rows(const UpdateCoefficients<float>& k, const float* gradient, std::size_t stride, std::size_t m,
+                 std::size_t n, const Kernels::Parameters& p) {
+  using Vector = typename S::Vector;
+  for (std::size_t i = 0; i < m; ++i) {
+    const auto column = [&](auto load, auto store, std::size_t j) {
+      float* value = p.value + i * p.value_stride + j;
+      float* first = p.first + i * p.first_stride + j;
+      const Vector g = load(gradient + i * stride + j);
+      Vector w = load(value), momentum = load(first);
+      if constexpr (kSgd) {
+        sgd_update(k, g, w, momentum);
+      } else {
+        float* second = p.second + i * p.second_stride + j;
+        Vector square = load(second);
+        adam_update(k, g, w, momentum, square, S::root);
+        store(second, square);
+      }
+      store(value, w);
+      store(first, momentum);
+      if constexpr (kMean) {
+        float* mean = p.mean + i * p.mean_stride + j;
+        Vector average = load(mean);
+        average_update(k, w, average);
+        store(mean, average);
+      }
+    };
+    std::size_t j = 0;
+    for (; j + S::kLanes <= n; j += S::kLanes) column(S::load, S::store, j);
+    if (const std::size_t rest = n - j; rest != 0)
+      column([rest](const float* q) { return S::load_some(q, rest); },
+             [rest](float* q, Vector v) { S::store_some(q, v, rest); }, j);
+  }
+}
+
+template <class S>
+void update(const UpdateCoefficients<float>& k, const float* gradient, std::size_t stride, std::size_t m,
+            std::size_t n, const Kernels::Parameters& p) {
+  if (k.optimiser == Optimiser::sgd) {
+    if (p.mean == nullptr)
+      update_rows<S, true, false>(k, gradient, stride, m, n, p);
+    else
+      update_rows<S, true, true>(k, gradient, stride, m, n, p);
+  } else {
+    if (p.mean == nullptr)
+      update_rows<S, false, false>(k, gradient, stride, m, n, p);
+    else
+      update_rows<S, false, true>(k, gradient, stride, m, n, p);
+  }
+}
+
+// The table of an instruction set whose left and right panels look alike; `Pack` gives across<pitch> and
+// along<pitch>.
+template <class S, class Elements, class Pack>
+constexpr Kernels make_kernels(std::size_t group, std::size_t depth) {
+  return {group,
+          S::kRows,
+          S::kColumns,
+          1,
+          depth,
+          Pack::template across<S::kRows>,
+          Pack::template along<S::kRows>,
+          Pack::template across<S::kColumns>,
+          Pack::template along<S::kColumns>,
+          tile<S>,
+          direct<S, Elements>,
+          finish<S>,
+          update<S>};
+}
+
+}  // namespace
+}  // namespace lacuna

@@ -1,0 +1,33 @@
+// What this CPU can do, and which form of the products is used on it. Detected once; LACUNA_ISA or choose_isa()
+// override it, so that tests and users can force a slower form.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace lacuna {
+
+// Forms of the products, each needing what the one before needs. Ordered: a larger one is faster where it is there.
+enum class Isa { plain, avx2, avx512, bf16, amx };
+
+struct CpuFeatures {
+  std::string vendor, model;
+  bool avx2 = false;         // with FMA
+  bool avx512 = false;       // F, BW, DQ, VL
+  bool avx512_bf16 = false;  // vdpbf16ps
+  bool amx_bf16 = false;     // the CPU has tiles
+  bool amx_granted = false;  // the operating system lets this process use them
+};
+
+const CpuFeatures& cpu_features();
+bool has_isa(Isa isa);             // this CPU and operating system can run it
+std::vector<Isa> available_isas(); // all that can run here, slowest first
+const char* isa_name(Isa isa);
+std::optional<Isa> parse_isa(const std::string& name);
+
+Isa isa();                         // the one in use
+std::string isa_reason();          // why: one sentence
+void choose_isa(Isa isa);          // from now on; Exit::usage if this machine cannot run it. Not during a product.
+
+}  // namespace lacuna

@@ -1,0 +1,326 @@
+// Every form of the products that this machine can run, against the naive reference: one list of cases, run
+// for each instruction set and precision.
+#include "ops/gemm.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <limits>
+#include <string>
+#include <tuple>
+
+#include "base/error.h"
+#include "base/random.h"
+#include "base/threads.h"
+#include "ops/gemm_reference.h"
+#include "ops/machine.h"
+
+namespace lacuna {
+namespace {
+
+constexpr float kUntouched = 1234.5f;  // fills the memory between rows, where nothing may be written
+
+// A matrix whose rows are `stride` apart and start at an odd address.
+struct Strided {
+  Matrix<float> memory;
+  MatrixView<float> view;
+
+  Strided(std::size_t rows, std::size_t cols, std::size_t gap)
+      : memory(1, rows * (cols + gap) + 1 + gap), view(memory.data() + 1, rows, cols, cols + gap) {
+    for (float& x : memory.values()) x = kUntouched;
+  }
+  Strided(std::size_t rows, std::size_t cols, std::size_t gap, Random& random, float zeros = 0)
+      : Strided(rows, cols, gap) {
+    for (std::size_t i = 0; i < rows; ++i)
+      for (std::size_t j = 0; j < cols; ++j)
+        view(i, j) = random.uniform() < zeros ? 0 : random.uniform(-1, 1);
+  }
+  void expect_gaps_untouched(const std::string& what) const {
+    for (std::size_t at = 0; at < memory.cols(); ++at) {
+      const bool inside = at >= 1 && (at - 1) / view.stride < view.rows && (at - 1) % view.stride < view.cols;
+      if (inside) continue;
+      ASSERT_EQ(memory(0, at), kUntouched) << what << ": wrote outside, offset " << at;
+    }
+  }
+};
+
+Matrix<double> to_double(MatrixView<const float> A) {
+  Matrix<double> D(A.rows, A.cols);
+  for (std::size_t i = 0; i < A.rows; ++i)
+    for (std::size_t j = 0; j < A.cols; ++j) D(i, j) = static_cast<double>(A(i, j));
+  return D;
+}
+
+// |got - expected| within what sums of `depth` f32 terms of total size `magnitude` may lose.
+void expect_near(MatrixView<const float> got, MatrixView<const double> expected, double depth,
+                 double largest_term, const std::string& what) {
+  ASSERT_EQ(got.rows, expected.rows);
+  ASSERT_EQ(got.cols, expected.cols);
+  const double bound = 0x1p-23 * (depth + 4) * (largest_term * std::sqrt(depth + 1) + 1);
+  for (std::size_t i = 0; i < got.rows; ++i)
+    for (std::size_t j = 0; j < got.cols; ++j)
+      ASSERT_NEAR(static_cast<double>(got(i, j)), expected(i, j), bound)
+          << what << " at (" << i << ", " << j << ")";
+}
+
+struct Shape {
+  std::size_t n, in, out, gap;
+  std::string text() const { return fmt::format("n {} in {} out {} gap {}", n, in, out, gap); }
+};
+
+// Sizes around the tiles: all of 1..40, and the neighbours of 64 and 128.
+std::size_t any_size(Random& random) {
+  constexpr std::size_t kLarge[] = {63, 64, 65, 66, 127, 128, 129, 130};
+  const std::size_t draw = random.below(48);
+  return draw < 40 ? draw + 1 : kLarge[draw - 40];
+}
+
+std::vector<Shape> shapes(std::size_t count) {
+  Random random(5, Purpose::test);
+  std::vector<Shape> list;
+  for (std::size_t s = 1; s <= 130; ++s) list.push_back({s, 130 - s + 1, s % 37 + 1, s % 3});
+  for (std::size_t s = 0; s < count; ++s)
+    list.push_back(
+        {random.below(20) == 0 ? 0 : any_size(random), any_size(random), any_size(random), random.below(4)});
+  return list;
+}
+
+using Case = std::tuple<Isa, Precision>;
+
+class Products : public testing::TestWithParam<Case> {
+ protected:
+  void SetUp() override {
+    if (!has_isa(std::get<0>(GetParam())))
+      GTEST_SKIP() << "this CPU (" << cpu_features().model << ") has no "
+                   << isa_name(std::get<0>(GetParam()));
+    before_ = isa();
+    choose_isa(std::get<0>(GetParam()));
+  }
+  void TearDown() override {
+    choose_isa(before_);
+    set_threads(0);
+  }
+  Precision precision() const { return std::get<1>(GetParam()); }
+
+ private:
+  Isa before_ = isa();
+};
+
+TEST_P(Products, ForwardAgreesWithReference) {
+  Random random(1, Purpose::test);
+  auto list = shapes(250);
+  list.push_back({7, 1100, 33, 1});  // several blocks of depth
+  list.push_back({600, 40, 50, 1});  // several chunks of rows
+  list.push_back({3, 70, 1500, 1});  // few rows, several tasks
+  list.push_back({5, 0, 9, 0});      // nothing to sum
+  for (const Shape& shape : list) {
+    const Strided X(shape.n, shape.in, shape.gap, random), W(shape.in, shape.out, shape.gap, random);
+    const Strided b(1, shape.out, 0, random);
+    const bool with_bias = random.below(2) == 0, relu = random.below(2) == 0;
+    Strided Y(shape.n, shape.out, shape.gap);
+    const std::span<const float> bias = with_bias ? b.view.row(0) : std::span<float>();
+    linear_forward(X.view, W.view, bias, relu, precision(), Y.view);
+    Matrix<double> expected(shape.n, shape.out);
+    const auto b64 = to_double(b.view);
+    reference::linear_forward<double>(to_double(X.view), to_double(W.view),
+                                      with_bias ? b64.row(0) : std::span<const double>(), relu, precision(),
+                                      expected);
+    expect_near(Y.view, expected, static_cast<double>(shape.in), 1, "Y, " + shape.text());
+    Y.expect_gaps_untouched("Y, " + shape.text());
+    if (HasFatalFailure()) return;
+  }
+}
+
+struct Layer {
+  Strided value, first, second, mean;
+  Layer(std::size_t rows, std::size_t cols, std::size_t gap, Random& random)
+      : value(rows, cols, gap, random),
+        first(rows, cols, gap, random),
+        second(rows, cols, gap, random),
+        mean(rows, cols, gap, random) {
+    for (std::size_t i = 0; i < rows; ++i)
+      for (std::size_t j = 0; j < cols; ++j) second.view(i, j) = 1 + std::abs(second.view(i, j));
+  }
+  ParameterView<float> parameter(const UpdateRule& rule) {
+    return {value.view, first.view, rule.optimiser == Optimiser::sgd ? MatrixView<float>() : second.view,
+            rule.average > 0 ? mean.view : MatrixView<float>()};
+  }
+};
+
+struct DoubleLayer {
+  Matrix<double> value, first, second, mean;
+  explicit DoubleLayer(const Layer& from)
+      : value(to_double(from.value.view)),
+        first(to_double(from.first.view)),
+        second(to_double(from.second.view)),
+        mean(to_double(from.mean.view)) {}
+  ParameterView<double> parameter(const UpdateRule& rule) {
+    return {value, first, rule.optimiser == Optimiser::sgd ? MatrixView<double>() : second.view(),
+            rule.average > 0 ? mean.view() : MatrixView<double>()};
+  }
+};
+
+void expect_near(Layer& got, DoubleLayer& expected, double depth, double factor, const std::string& what) {
+  expect_near(got.value.view, expected.value, depth, factor, what + " value");
+  expect_near(got.first.view, expected.first, depth, factor, what + " first");
+  expect_near(got.second.view, expected.second, depth, factor * (depth + 1), what + " second");
+  expect_near(got.mean.view, expected.mean, depth, factor, what + " mean");
+  for (const Strided* part : {&got.value, &got.first, &got.second, &got.mean})
+    part->expect_gaps_untouched(what);
+}
+
+UpdateRule some_rule(Random& random) {
+  UpdateRule rule;
+  constexpr Optimiser kAll[] = {Optimiser::sgd, Optimiser::adam, Optimiser::adamw};
+  rule.optimiser = kAll[random.below(3)];
+  rule.rate = .1;
+  rule.momentum = random.below(2) == 0 ? .9 : .5;
+  rule.weight_decay = random.below(2) == 0 ? 0 : .3;
+  rule.average = random.below(2) == 0 ? 0 : .75;
+  rule.step = 1 + static_cast<std::int64_t>(random.below(9));
+  return rule;
+}
+
+TEST_P(Products, BackwardAgreesWithReference) {
+  Random random(2, Purpose::test);
+  auto list = shapes(250);
+  list.push_back({6, 35, 1100, 1});  // several blocks of outputs
+  list.push_back({9, 300, 31, 1});   // several tasks
+  for (const Shape& shape : list) {
+    const UpdateRule rule = some_rule(random);
+    const bool mask = random.below(2) == 0, wants_dX = random.below(4) != 0, with_bias = random.below(4) != 0;
+    const Strided X(shape.n, shape.in, shape.gap, random, .3f), dY(shape.n, shape.out, shape.gap, random);
+    Layer W(shape.in, shape.out, shape.gap, random), b(1, shape.out, 0, random);
+    DoubleLayer W64(W), b64(b);
+    Strided dX(wants_dX ? shape.n : 0, shape.in, shape.gap);
+    linear_backward(X.view, dY.view, mask, precision(), rule, W.parameter(rule),
+                    with_bias ? b.parameter(rule) : ParameterView<float>{}, dX.view);
+    Matrix<double> dX64(wants_dX ? shape.n : 0, shape.in);
+    reference::linear_backward<double>(to_double(X.view), to_double(dY.view), mask, precision(), rule,
+                                       W64.parameter(rule),
+                                       with_bias ? b64.parameter(rule) : ParameterView<double>{}, dX64);
+    const std::string what = shape.text() + fmt::format(" optimiser {}", static_cast<int>(rule.optimiser));
+    if (wants_dX && shape.n != 0)
+      expect_near(dX.view, dX64, static_cast<double>(shape.out), 1, "dX, " + what);
+    dX.expect_gaps_untouched("dX, " + what);
+    // The optimiser's division magnifies what the gradient lost by at most rate / (1 - momentum).
+    expect_near(W, W64, static_cast<double>(shape.n), 4, "W, " + what);
+    expect_near(b, b64, static_cast<double>(shape.n), 4, "b, " + what);
+    if (HasFatalFailure()) return;
+  }
+}
+
+TEST_P(Products, MultiplyAgreesWithReference) {
+  if (precision() == Precision::bf16) GTEST_SKIP() << "multiply is f32 alone";
+  Random random(3, Purpose::test);
+  auto list = shapes(200);
+  list.push_back({520, 40, 20, 1});
+  list.push_back({20, 9000, 10, 0});
+  for (const Shape& shape : list)
+    for (Transpose transpose : {Transpose::none, Transpose::left, Transpose::right}) {
+      const bool left = transpose == Transpose::left, right = transpose == Transpose::right;
+      const Strided A(left ? shape.in : shape.n, left ? shape.n : shape.in, shape.gap, random);
+      const Strided B(right ? shape.out : shape.in, right ? shape.in : shape.out, shape.gap, random);
+      Strided C(shape.n, shape.out, shape.gap, random);
+      const bool accumulate = random.below(2) == 0;
+      auto expected = to_double(C.view);
+      multiply(A.view, B.view, transpose, accumulate, C.view);
+      reference::multiply<double>(to_double(A.view), to_double(B.view), transpose, accumulate, expected);
+      expect_near(C.view, expected, static_cast<double>(shape.in), 1, "C, " + shape.text());
+      C.expect_gaps_untouched("C, " + shape.text());
+      if (HasFatalFailure()) return;
+    }
+}
+
+// Results as bytes, for comparison over thread counts.
+std::vector<float> all_results(const Shape& shape, Precision precision) {
+  Random random(4, Purpose::test);
+  const Strided X(shape.n, shape.in, shape.gap, random, .3f), dY(shape.n, shape.out, shape.gap, random);
+  const UpdateRule rule = some_rule(random);
+  Layer W(shape.in, shape.out, shape.gap, random), b(1, shape.out, 0, random);
+  Strided Y(shape.n, shape.out, shape.gap), dX(shape.n, shape.in, shape.gap),
+      C(shape.in, shape.out, shape.gap);
+  linear_forward(X.view, W.value.view, b.value.view.row(0), true, precision, Y.view);
+  multiply(X.view, dY.view, Transpose::left, false, C.view);
+  linear_backward(X.view, dY.view, true, precision, rule, W.parameter(rule), b.parameter(rule), dX.view);
+  std::vector<float> all;
+  for (const Strided* part : {&Y, &dX, &C, &W.value, &W.first, &W.second, &W.mean, &b.value, &b.first})
+    all.insert(all.end(), part->memory.values().begin(), part->memory.values().end());
+  return all;
+}
+
+TEST_P(Products, SameBitsForAnyNumberOfThreads) {
+  for (const Shape& shape :
+       {Shape{128, 300, 700, 1}, Shape{3, 500, 900, 0}, Shape{64, 96, 1024, 0}, Shape{65, 513, 40, 0}}) {
+    set_threads(1);
+    const auto one = all_results(shape, precision());
+    for (int count : {2, 4}) {
+      set_threads(count);
+      const auto more = all_results(shape, precision());
+      ASSERT_EQ(one.size(), more.size());
+      for (std::size_t i = 0; i < one.size(); ++i)
+        ASSERT_EQ(one[i], more[i]) << shape.text() << ", " << count << " threads";
+    }
+  }
+}
+
+TEST_P(Products, ZeroRowsStillMoveTheMomentum) {
+  UpdateRule rule;
+  Matrix<float> W(40, 50), m(40, 50), b(1, 50), bm(1, 50);
+  for (float& x : m.values()) x = 1;
+  for (float& x : bm.values()) x = 2;
+  linear_backward({nullptr, 0, 40}, {nullptr, 0, 50}, true, precision(), rule, {W, m, {}, {}},
+                  {b, bm, {}, {}}, {});
+  for (float x : W.values()) ASSERT_FLOAT_EQ(x, -.09f);
+  for (float x : m.values()) ASSERT_FLOAT_EQ(x, .9f);
+  for (float x : b.values()) ASSERT_FLOAT_EQ(x, -.18f);
+  linear_forward({nullptr, 0, 40}, W, b.row(0), true, precision(), {nullptr, 0, 50});
+}
+
+TEST_P(Products, NotANumberIsSeen) {
+  const float nan = std::numeric_limits<float>::quiet_NaN();
+  for (std::size_t n : {1u, 20u}) {
+    Matrix<float> X(n, 33), W(33, 17), Y(n, 17);
+    for (float& x : X.values()) x = 1;
+    W(32, 16) = nan;
+    linear_forward(X, W, {}, false, precision(), Y);
+    for (std::size_t r = 0; r < n; ++r) {
+      EXPECT_TRUE(std::isnan(Y(r, 16)));
+      for (std::size_t j = 0; j < 16; ++j) EXPECT_EQ(Y(r, j), 0);
+    }
+  }
+}
+
+std::string case_name(const testing::TestParamInfo<Case>& info) {
+  return fmt::format("{}_{}", isa_name(std::get<0>(info.param)),
+                     std::get<1>(info.param) == Precision::f32 ? "f32" : "bf16");
+}
+INSTANTIATE_TEST_SUITE_P(Everywhere, Products,
+                         testing::Combine(testing::Values(Isa::plain, Isa::avx2, Isa::avx512, Isa::bf16,
+                                                          Isa::amx),
+                                          testing::Values(Precision::f32, Precision::bf16)),
+                         case_name);
+
+TEST(RoundBf16, TiesGoToEven) {
+  EXPECT_EQ(reference::round_bf16(1.f), 1.f);
+  EXPECT_EQ(reference::round_bf16(1.f + 0x1p-8f), 1.f);
+  EXPECT_EQ(reference::round_bf16(1.f + 0x3p-8f), 1.f + 0x1p-6f);
+  EXPECT_EQ(reference::round_bf16(1.f + 0x1.02p-8f), 1.f + 0x1p-7f);
+  EXPECT_EQ(reference::round_bf16(-std::numeric_limits<float>::infinity()),
+            -std::numeric_limits<float>::infinity());
+  EXPECT_TRUE(std::isnan(reference::round_bf16(std::numeric_limits<float>::quiet_NaN())));
+}
+
+TEST(Machine, NamesAndRefusals) {
+  for (Isa candidate : {Isa::plain, Isa::avx2, Isa::avx512, Isa::bf16, Isa::amx}) {
+    EXPECT_EQ(parse_isa(isa_name(candidate)), candidate);
+    if (has_isa(candidate)) continue;
+    EXPECT_THROW(choose_isa(candidate), Error);
+  }
+  EXPECT_FALSE(parse_isa("mmx"));
+  EXPECT_TRUE(has_isa(Isa::plain));
+  EXPECT_FALSE(isa_reason().empty());
+}
+
+}  // namespace
+}  // namespace lacuna
