@@ -10,6 +10,7 @@
 #include "base/text.h"
 #include "base/threads.h"
 #include "data/names.h"
+#include "data/npy.h"
 
 namespace lacuna {
 namespace {
@@ -349,6 +350,14 @@ Simulated simulate_views(const Dataset& labelled, const SimulateOptions& options
   s.seen = plan_of_sight(shape.columns.size(), shape.shared);
   draw_views(s, shape, options);
   return s;
+}
+
+void write_truth(const Simulated& s, const std::string& path) {
+  std::vector<Array> arrays = {borrow("shared", s.shared), borrow("seen", s.seen)};
+  for (std::size_t v = 0; v < s.own.size(); ++v)
+    if (!s.own[v].empty()) arrays.push_back(borrow("own_" + s.data.views[v].name, s.own[v]));
+  if (!s.affinity.empty()) arrays.push_back(borrow("affinity", s.affinity));
+  write_npz(path, arrays);
 }
 
 }  // namespace lacuna

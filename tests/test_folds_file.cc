@@ -1,0 +1,140 @@
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <numeric>
+
+#include "base/error.h"
+#include "base/files.h"
+#include "base/random.h"
+#include "data/folds.h"
+#include "data/npy.h"
+#include "data/simulate.h"
+#include "shared_data.h"
+#include "temporary.h"
+
+namespace lacuna {
+namespace {
+
+Folds draw_folds(std::uint64_t seed) {
+  Random random(seed, Purpose::test);
+  const Dataset data = simulate({.rows = static_cast<std::int64_t>(10 + random.below(40)),
+                                 .views = static_cast<std::int64_t>(2 + random.below(3)),
+                                 .labels = static_cast<std::int64_t>(2 + random.below(9)),
+                                 .seed = seed})
+                           .data;
+  MaskOptions options;
+  options.repeats = static_cast<std::int64_t>(1 + random.below(3));
+  options.train = .55;
+  options.val = .2;
+  options.seed = seed;
+  return make_folds(data, options);
+}
+
+TEST(FoldsFile, BothFormsKeepEverything) {
+  const TemporaryDirectory directory;
+  for (std::uint64_t seed = 1; seed <= 12; ++seed) {
+    const Folds folds = draw_folds(seed);
+    for (const char* name : {"f.npz", "f.mat"}) {
+      write_folds(folds, directory / name);
+      const Folds again = read_folds(directory / name);
+      EXPECT_EQ(again.hash(), folds.hash());
+      EXPECT_EQ(again.train_share, folds.train_share);
+      EXPECT_EQ(again.val_share, folds.val_share);
+    }
+  }
+}
+
+template <class F>
+std::string message_of(F&& f, Exit code) {
+  try {
+    f();
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), code) << error.what();
+    return error.what();
+  }
+  ADD_FAILURE() << "nothing was thrown";
+  return "";
+}
+
+TEST(FoldsFile, RefusesWhatIsNotAFoldsFile) {
+  const TemporaryDirectory directory;
+  const Folds folds = draw_folds(1);
+  EXPECT_NE(message_of([&] { write_folds(folds, directory / "f.csv"); }, Exit::usage).find(".npz"),
+            std::string::npos);
+  EXPECT_NE(message_of([&] { read_folds(directory / "f.txt"); }, Exit::usage).find(".npz"),
+            std::string::npos);
+  write_text(directory / "g.npz", "PK, but not a zip");
+  message_of([&] { read_folds(directory / "g.npz"); }, Exit::data);
+  Matrix<float> view(3, 2);
+  write_npz(directory / "h.npz", std::vector{borrow("gist", view)});
+  EXPECT_NE(message_of([&] { read_folds(directory / "h.npz"); }, Exit::data).find("'shares'"),
+            std::string::npos);
+}
+
+TEST(FoldsFile, NamesWhatIsWrong) {
+  const TemporaryDirectory directory;
+  const auto message_for = [&](auto&& spoil) {
+    Folds folds = draw_folds(2);
+    spoil(folds);
+    write_folds(folds, directory / "f.npz");
+    return message_of([&] { read_folds(directory / "f.npz"); }, Exit::data);
+  };
+  const auto has = [](const std::string& text, const char* part) {
+    return text.find(part) != std::string::npos;
+  };
+  auto text = message_for([](Folds& folds) { folds.folds[0].order[3] = folds.folds[0].order[4]; });
+  EXPECT_TRUE(has(text, "comes twice")) << text;
+  text = message_for([](Folds& folds) { folds.folds[0].order[3] = 1000; });
+  EXPECT_TRUE(has(text, "row 1000 (from 0) does not exist")) << text;
+  text = message_for([](Folds& folds) { folds.folds[0].W(2, 1) = 7; });
+  EXPECT_TRUE(has(text, "the view mask holds 7 at row 2, column 1")) << text;
+  text = message_for([](Folds& folds) { folds.folds[0].order.pop_back(); });
+  EXPECT_TRUE(has(text, "the order has")) << text;
+  text = message_for([](Folds& folds) { folds.train_share = 1.5; });
+  EXPECT_TRUE(has(text, "1.5")) << text;
+}
+
+TEST(FoldsFile, AChangedFileDoesNotGiveItsHash) {
+  const TemporaryDirectory directory;
+  Folds folds = draw_folds(3);
+  write_folds(folds, directory / "f.npz");
+  auto arrays = read_npz(directory / "f.npz");
+  std::swap(folds.folds[0].order[0], folds.folds[0].order[1]);
+  for (auto& array : arrays)
+    if (array.name == "order0") array.bytes = std::as_bytes(std::span(folds.folds[0].order));
+  write_npz(directory / "g.npz", arrays);
+  const auto text = message_of([&] { read_folds(directory / "g.npz"); }, Exit::data);
+  EXPECT_NE(text.find("hash"), std::string::npos) << text;
+}
+
+// The authors' layout, read unchanged.
+TEST(FoldsFile, AuthorsFile) {
+  LACUNA_NEEDS(path, "corel5k/corel5k_six_view_MaskRatios_0.5_LabelMaskRatio_0.5_TraindataRatio_0.7.mat");
+  const Folds folds = read_folds(path);
+  EXPECT_EQ(folds.folds.size(), 10u);
+  EXPECT_EQ(folds.rows, 4999u);
+  EXPECT_EQ(folds.views, 6u);
+  EXPECT_EQ(folds.labels, 260u);
+  EXPECT_EQ(folds.part_rows(0, Part::train).size(), 3500u);
+  EXPECT_EQ(folds.part_rows(0, Part::val).size(), 750u);
+  EXPECT_EQ(folds.part_rows(0, Part::test).size(), 749u);
+  for (const Fold& fold : folds.folds) {
+    for (std::size_t v = 0; v < 6; ++v) {
+      std::size_t lost = 0;
+      for (std::size_t i = 0; i < 4999; ++i) lost += fold.W(i, v) == 0;
+      EXPECT_LE(lost, 2499u);
+      EXPECT_GE(lost, 2475u);  // a row that lost every view got one back without a swap
+    }
+    for (std::size_t i = 0; i < 4999; ++i) {
+      const auto w = fold.W.row(i);
+      EXPECT_GE(std::accumulate(w.begin(), w.end(), 0), 1);
+    }
+    std::vector<std::uint32_t> sorted =
+        fold.order;  // read_folds has checked it; here once more by other means
+    std::sort(sorted.begin(), sorted.end());
+    for (std::uint32_t i = 0; i < 4999; ++i) ASSERT_EQ(sorted[i], i);
+  }
+}
+
+}  // namespace
+}  // namespace lacuna
