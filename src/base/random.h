@@ -26,6 +26,7 @@ enum class Purpose : std::uint32_t {
   search = 11,
   projection = 12,
   landmarks = 13,
+  member = 14,
   test = 99,
 };
 

@@ -85,6 +85,18 @@ void Tensors::put_copy(const std::string& name, MatrixView<const float> matrix) 
   tensors_[name] = std::move(tensor);
 }
 
+void Tensors::put_all(const std::string& prefix, const Tensors& from) {
+  for (const auto& [name, tensor] : from.tensors_) tensors_[prefix + name] = tensor;
+}
+
+Tensors Tensors::part(const std::string& prefix) const {
+  Tensors result;
+  result.path_ = path_;
+  for (auto at = tensors_.lower_bound(prefix); at != tensors_.end() && at->first.starts_with(prefix); ++at)
+    result.tensors_[at->first.substr(prefix.size())] = at->second;
+  return result;
+}
+
 const Tensor& Tensors::at(const std::string& name) const {
   const auto found = tensors_.find(name);
   if (found == tensors_.end()) fail(Exit::data, "{}: has no tensor '{}'", path_, name);

@@ -36,6 +36,10 @@ class Tensors {
   // Owns.
   void put_copy(const std::string& name, MatrixView<const float> matrix);
 
+  // All tensors of `from` under prefixed names (memory shared or borrowed as in `from`; its metadata is left), and back.
+  void put_all(const std::string& prefix, const Tensors& from);
+  Tensors part(const std::string& prefix) const;
+
   bool has(const std::string& name) const { return tensors_.count(name) != 0; }
   const Tensor& at(const std::string& name) const;                      // Exit::data if there is none
   // Copies out, checking type and shape; Exit::data names the tensor and both shapes.

@@ -9,6 +9,14 @@
 
 namespace lacuna {
 
+Matrix<std::int8_t> truth_of(const Items& items) {
+  Matrix<std::int8_t> truth(items.rows(), items.labels());
+  for (std::size_t i = 0; i < truth.rows(); ++i)
+    for (std::size_t j = 0; j < truth.cols(); ++j)
+      truth(i, j) = items.G(i, j) ? static_cast<std::int8_t>(items.Y(i, j)) : kUnknown;
+  return truth;
+}
+
 Selection select_all(const Dataset& data) {
   Selection selection;
   selection.data = &data;

@@ -22,6 +22,8 @@ struct Items {
   std::size_t labels() const { return Y.cols(); }
 };
 
+Matrix<std::int8_t> truth_of(const Items& items);  // Y (n, c) with unknown labels marked, as the metrics want it
+
 // Rows of a data set with the gaps of a fold laid over its own: what training, selection and tests are made of.
 // Holds references: data and fold must outlive it.
 struct Selection {

@@ -30,11 +30,7 @@ Metrics evaluate_on(const Method& method, const Items& items) {
   method.predict(items, scores);
   Matrix<std::uint8_t> decided(items.rows(), items.labels());
   method.decide(scores, decided);
-  Matrix<std::int8_t> truth(items.rows(), items.labels());
-  for (std::size_t i = 0; i < truth.rows(); ++i)
-    for (std::size_t j = 0; j < truth.cols(); ++j)
-      truth(i, j) = items.G(i, j) ? static_cast<std::int8_t>(items.Y(i, j)) : kUnknown;
-  return evaluate(scores, truth, decided);
+  return evaluate(scores, truth_of(items), decided);
 }
 
 }  // namespace lacuna

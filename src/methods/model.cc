@@ -5,6 +5,7 @@
 #include "base/error.h"
 #include "base/random.h"
 #include "base/text.h"
+#include "methods/ensemble.h"
 
 namespace lacuna {
 namespace {
@@ -29,6 +30,16 @@ void Model::bind() {
   options_ = Options();
   method_->declare(options_);
   prepare_->declare(options_);
+  options_.add("members", settings_->members, "train so many with different seeds and use their mean score")
+      .range(1, 256);
+  options_.add("aim", settings_->aim,
+               "what the thresholds of --labels are chosen for on validation: f1, precision=P or top=K");
+}
+
+void Model::make_members() {
+  if (settings_->members == 1 || is_ensemble_) return;
+  is_ensemble_ = true;
+  method_ = make_ensemble(std::move(method_), preset_, static_cast<std::size_t>(settings_->members));
 }
 
 void Model::set_preset(const std::string& name) {
@@ -45,12 +56,21 @@ void Model::fit(const Selection& train, const Selection& val, FitContext& contex
   if (train.data->views.empty()) fail(Exit::data, "{} has no views to learn from", train.data->name);
   if (train.data->labels.empty()) fail(Exit::data, "{} has no labels to learn from", train.data->name);
   if (train.rows.empty()) fail(Exit::data, "{}: no rows to learn from", train.data->name);
+  const Aim aim = Aim::parse(settings_->aim);
+  make_members();
   preparation_ = Preparation::fit(train, *prepare_);
   label_names_ = train.data->label_names;
   const Items train_items = preparation_.apply(train, true), val_items = preparation_.apply(val, true);
   const auto finish = [&] {
     validation_.reset();
-    if (val_items.rows() > 0) validation_ = evaluate_on(*method_, val_items);
+    if (val_items.rows() == 0) return;
+    Matrix<float> scores(val_items.rows(), val_items.labels());
+    method_->predict(val_items, scores);
+    Matrix<std::uint8_t> decided(scores.rows(), scores.cols());
+    method_->decide(scores, decided);
+    const Matrix<std::int8_t> truth = truth_of(val_items);
+    validation_ = evaluate(scores, truth, decided);
+    calibration_ = Calibration::fit(scores, truth, method_->traits().probabilities, aim);
   };
   try {
     method_->fit(train_items, val_items, context);
@@ -120,20 +140,26 @@ void Model::predict(const Selection& selection, Sink sink) const {
 
 Matrix<std::uint8_t> Model::decide(MatrixView<const float> scores) const {
   Matrix<std::uint8_t> decided(scores.rows, scores.cols);
-  if (thresholds_.empty()) {
+  if (calibration_.empty()) {
     method_->decide(scores, decided);
   } else {
-    for (std::size_t i = 0; i < scores.rows; ++i)
-      for (std::size_t j = 0; j < scores.cols; ++j) decided(i, j) = scores(i, j) > thresholds_[j];
+    calibration_.decide(scores, decided);
   }
   return decided;
+}
+
+void Model::calibrate(MatrixView<float> scores) const {
+  if (calibration_.empty())
+    fail(Exit::mismatch,
+         "the model has no calibration: it was trained without validation rows that have known labels");
+  calibration_.apply(scores);
 }
 
 void Model::save(const std::string& path) const {
   Tensors file;
   method_->save(file);
   preparation_.save(file, "prepare.");
-  if (!thresholds_.empty()) file.put("thresholds", std::span(thresholds_));
+  calibration_.save(file);
   file.metadata["schema"] = kSchema;
   file.metadata["method"] = method_->traits().name;
   file.metadata["preset"] = preset_;
@@ -155,14 +181,12 @@ Model Model::load(const std::string& path) {
     Model model(meta["method"].get<std::string>());
     if (const auto preset = meta.value("preset", std::string()); !preset.empty()) model.set_preset(preset);
     model.options_.from_json(meta["options"], path);
+    model.make_members();
     model.label_names_ = meta["labels"].get<std::vector<std::string>>();
     model.notes_ = meta.value("notes", nlohmann::json::object());
     model.preparation_ = Preparation::load(file, "prepare.");
     model.method_->load(file);
-    if (file.has("thresholds")) model.thresholds_ = file.floats("thresholds");
-    if (!model.thresholds_.empty() && model.thresholds_.size() != model.label_names_.size())
-      fail(Exit::data, "{}: {} thresholds for {} labels", path, model.thresholds_.size(),
-           model.label_names_.size());
+    model.calibration_ = Calibration::load(file, model.label_names_.size());
     return model;
   } catch (const nlohmann::json::exception& error) {
     fail(Exit::data, "{}: broken metadata: {}", path, error.what());

@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "data/dataset.h"
+#include "methods/calibrate.h"
 #include "methods/method.h"
 
 namespace lacuna {
@@ -48,7 +49,12 @@ class Model {
   // The same in blocks, for more rows than memory holds scores: sink(first row of the block, scores (k, c)).
   using Sink = FunctionRef<void(std::size_t, MatrixView<const float>)>;
   void predict(const Selection& selection, Sink sink) const;
-  Matrix<std::uint8_t> decide(MatrixView<const float> scores) const;  // by the stored thresholds
+  // What counts as tagged: by the thresholds chosen on validation, or, where there were no such rows, as the
+  // method itself decides. And scores as calibrated probabilities, in place; Exit::mismatch if the model has
+  // no calibration.
+  Matrix<std::uint8_t> decide(MatrixView<const float> scores) const;
+  void calibrate(MatrixView<float> scores) const;
+  const Calibration& calibration() const { return calibration_; }
 
   void save(const std::string& path) const;  // atomic; the same model gives the same bytes
   static Model load(const std::string& path);
@@ -59,16 +65,23 @@ class Model {
   const nlohmann::json& notes() const { return notes_; }
 
  private:
-  void bind();  // (re)builds options_
+  void bind();          // (re)builds options_
+  void make_members();  // turns the method into an ensemble where the settings say so
   std::vector<int> match_views(const Dataset& data) const;
 
   std::unique_ptr<Method> method_;
   std::unique_ptr<PrepareOptions> prepare_;
+  struct Settings {            // of the model itself
+    std::int64_t members = 1;  // networks of an ensemble
+    std::string aim = "f1";    // what thresholds are chosen for
+  };
+  std::unique_ptr<Settings> settings_ = std::make_unique<Settings>();
+  bool is_ensemble_ = false;
   std::string preset_;
   Options options_;
   Preparation preparation_;
   std::vector<std::string> label_names_;
-  std::vector<float> thresholds_;  // per label; empty = the method decides
+  Calibration calibration_;
   std::optional<Metrics> validation_;
   nlohmann::json notes_ = nlohmann::json::object();
 };

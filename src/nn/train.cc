@@ -26,14 +26,6 @@ Optimiser optimiser_from(const std::string& name) {
   return name == "sgd" ? Optimiser::sgd : name == "adam" ? Optimiser::adam : Optimiser::adamw;
 }
 
-Matrix<std::int8_t> truth_of(const Items& items) {
-  Matrix<std::int8_t> truth(items.rows(), items.labels());
-  for (std::size_t i = 0; i < truth.rows(); ++i)
-    for (std::size_t j = 0; j < truth.cols(); ++j)
-      truth(i, j) = items.G(i, j) ? static_cast<std::int8_t>(items.Y(i, j)) : kUnknown;
-  return truth;
-}
-
 bool all_finite(std::span<const float> values) {
   return std::all_of(values.begin(), values.end(), [](float x) { return std::isfinite(x); });
 }

@@ -1,0 +1,222 @@
+#include "methods/calibrate.h"
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+
+#include "base/error.h"
+#include "base/text.h"
+#include "base/threads.h"
+#include "data/dataset.h"
+
+namespace lacuna {
+namespace {
+
+constexpr std::size_t kEnough = 8;  // positives, and negatives, that a label needs for values of its own
+
+struct Point {
+  float score;
+  bool positive;
+  double x;  // of the calibration
+};
+
+double feature(float score, bool probabilities) {
+  if (!probabilities) return score;
+  const double p = std::clamp(static_cast<double>(score), 1e-7, 1 - 1e-7);
+  return std::log(p / (1 - p));
+}
+
+double sigmoid(double x) {
+  return x >= 0 ? 1 / (1 + std::exp(-x)) : std::exp(x) / (1 + std::exp(x));
+}
+
+struct Line {
+  double a = 1, b = 0;
+};
+
+// Newton on the logistic loss plus pull/2 ((a - a0)² + (b - b0)²), with steps halved until the loss falls.
+// Targets are smoothed by one count each way, so that separable points do not drive the slope to infinity.
+Line fit_line(const std::vector<Point>& points, Line start, double pull) {
+  double positives = 0;
+  for (const auto& point : points) positives += point.positive;
+  const double negatives = static_cast<double>(points.size()) - positives;
+  const double high = (positives + 1) / (positives + 2), low = 1 / (negatives + 2);
+  const auto loss = [&](Line line) {
+    double sum =
+        .5 * pull * ((line.a - start.a) * (line.a - start.a) + (line.b - start.b) * (line.b - start.b));
+    for (const auto& point : points) {
+      const double z = line.a * point.x + line.b, t = point.positive ? high : low;
+      sum += std::max(z, 0.0) + std::log1p(std::exp(-std::abs(z))) - t * z;
+    }
+    return sum;
+  };
+  Line line = start;
+  double value = loss(line);
+  for (int iteration = 0; iteration < 50; ++iteration) {
+    double ga = pull * (line.a - start.a), gb = pull * (line.b - start.b), haa = pull, hab = 0, hbb = pull;
+    for (const auto& point : points) {
+      const double x = point.x, p = sigmoid(line.a * x + line.b);
+      const double d = p - (point.positive ? high : low), w = p * (1 - p);
+      ga += d * x, gb += d, haa += w * x * x, hab += w * x, hbb += w;
+    }
+    const double ridge = 1e-9 * (haa + hbb) + 1e-12;
+    haa += ridge, hbb += ridge;
+    const double determinant = haa * hbb - hab * hab;
+    if (!(determinant > 0)) break;
+    const double da = (hbb * ga - hab * gb) / determinant, db = (haa * gb - hab * ga) / determinant;
+    double step = 1, next = value;
+    Line trial = line;
+    for (; step > 1e-6; step /= 2) {
+      trial = {line.a - step * da, line.b - step * db};
+      next = loss(trial);
+      if (next <= value) break;
+    }
+    const bool small = value - next <= 1e-10 * (1 + std::abs(value));
+    if (next <= value) line = trial, value = next;
+    if (small) break;
+  }
+  return line;
+}
+
+// The threshold that serves the aim best on these points; a tie goes to the higher one. Points above it are
+// positive.
+float choose_threshold(std::vector<Point>& points, const Aim& aim) {
+  std::stable_sort(points.begin(), points.end(),
+                   [](const Point& x, const Point& y) { return x.score > y.score; });
+  double positives = 0;
+  for (const auto& point : points) positives += point.positive;
+  double best = -1, hits = 0;
+  float threshold = points.front().score;  // nothing is above it
+  for (std::size_t k = 0; k < points.size(); ++k) {
+    hits += points[k].positive;
+    if (k + 1 < points.size() && points[k + 1].score == points[k].score)
+      continue;  // equal scores stay together
+    const double chosen = static_cast<double>(k + 1);
+    const double value = aim.kind == Aim::Kind::f1        ? 2 * hits / (chosen + positives)
+                         : hits / chosen >= aim.precision ? hits / std::max(positives, 1.0)  // recall
+                                                          : -1;
+    if (value <= best) continue;
+    best = value;
+    // Halfway to the next score below; below the last one there is nothing to keep out.
+    threshold = k + 1 < points.size() ? points[k + 1].score + (points[k].score - points[k + 1].score) / 2
+                                      : std::nextafter(points[k].score, -1e30f);
+    if (!(threshold < points[k].score)) threshold = std::nextafter(points[k].score, -1e30f);
+  }
+  return threshold;
+}
+
+}  // namespace
+
+Aim Aim::parse(const std::string& text) {
+  const auto number = [&](const std::string& prefix) {
+    return text.starts_with(prefix) ? parse_double(text.substr(prefix.size())) : std::nullopt;
+  };
+  if (text == "f1") return {};
+  if (const auto p = number("precision="); p && *p > 0 && *p <= 1) return {Kind::precision, *p, 0};
+  if (const auto k = number("top="); k && *k >= 1 && *k == std::floor(*k) && *k <= 1e6)
+    return {Kind::top, 0, static_cast<std::size_t>(*k)};
+  fail(Exit::usage, "--aim takes f1, precision=P with P from 0 to 1, or top=K with K from 1 on, not '{}'",
+       text);
+}
+
+std::string Aim::text() const {
+  return kind == Kind::f1          ? "f1"
+         : kind == Kind::precision ? fmt::format("precision={}", precision)
+                                   : fmt::format("top={}", count);
+}
+
+Calibration Calibration::fit(MatrixView<const float> scores, MatrixView<const std::int8_t> truth,
+                             bool probabilities, const Aim& aim) {
+  const std::size_t labels = scores.cols;
+  std::vector<Point> all;
+  std::vector<std::vector<Point>> by_label(labels);
+  for (std::size_t i = 0; i < scores.rows; ++i)
+    for (std::size_t j = 0; j < labels; ++j)
+      if (truth(i, j) != kUnknown && std::isfinite(scores(i, j))) {
+        all.push_back({scores(i, j), truth(i, j) == 1, feature(scores(i, j), probabilities)});
+        by_label[j].push_back(all.back());
+      }
+  const auto positives = [](const std::vector<Point>& points) {
+    return static_cast<std::size_t>(
+        std::count_if(points.begin(), points.end(), [](const Point& p) { return p.positive; }));
+  };
+  Calibration result;
+  result.aim_ = aim;
+  result.probabilities_ = probabilities;
+  const std::size_t positive = positives(all);
+  if (positive == 0 || positive == all.size()) return result;
+
+  const Line identity{};
+  Line pooled = fit_line(all, identity, 0);
+  if (!(pooled.a > 0)) pooled = identity;  // scores that say nothing: leave the order alone
+  const float common = aim.kind == Aim::Kind::top ? 0 : choose_threshold(all, aim);
+  result.slope_.assign(labels, static_cast<float>(pooled.a));
+  result.intercept_.assign(labels, static_cast<float>(pooled.b));
+  if (aim.kind != Aim::Kind::top) result.thresholds_.assign(labels, common);
+  parallel_for(labels, 4, [&](std::size_t begin, std::size_t end) {
+    for (std::size_t j = begin; j < end; ++j) {
+      const std::size_t own = positives(by_label[j]);
+      if (own < kEnough || by_label[j].size() - own < kEnough) continue;
+      const Line line = fit_line(by_label[j], pooled, 1);
+      if (line.a > 0) {
+        result.slope_[j] = static_cast<float>(line.a);
+        result.intercept_[j] = static_cast<float>(line.b);
+      }
+      if (aim.kind != Aim::Kind::top) result.thresholds_[j] = choose_threshold(by_label[j], aim);
+    }
+  });
+  return result;
+}
+
+void Calibration::decide(MatrixView<const float> scores, MatrixView<std::uint8_t> decided) const {
+  if (aim_.kind != Aim::Kind::top) {
+    for (std::size_t i = 0; i < scores.rows; ++i)
+      for (std::size_t j = 0; j < scores.cols; ++j) decided(i, j) = scores(i, j) > thresholds_[j];
+    return;
+  }
+  std::vector<std::uint32_t> order(scores.cols);
+  const auto count = static_cast<std::ptrdiff_t>(std::min(aim_.count, scores.cols));
+  for (std::size_t i = 0; i < scores.rows; ++i) {
+    std::iota(order.begin(), order.end(), 0u);
+    const auto row = scores.row(i);
+    std::partial_sort(
+        order.begin(), order.begin() + count, order.end(),
+        [&](std::uint32_t a, std::uint32_t b) { return row[a] != row[b] ? row[a] > row[b] : a < b; });
+    std::fill_n(decided.row(i).begin(), scores.cols, std::uint8_t{0});
+    for (std::ptrdiff_t k = 0; k < count; ++k) decided(i, order[static_cast<std::size_t>(k)]) = 1;
+  }
+}
+
+void Calibration::apply(MatrixView<float> scores) const {
+  for (std::size_t i = 0; i < scores.rows; ++i)
+    for (std::size_t j = 0; j < scores.cols; ++j)
+      scores(i, j) =
+          static_cast<float>(sigmoid(static_cast<double>(slope_[j]) * feature(scores(i, j), probabilities_) +
+                                     static_cast<double>(intercept_[j])));
+}
+
+void Calibration::save(Tensors& file) const {
+  if (empty()) return;
+  file.put("calibration.slope", std::span(slope_));
+  file.put("calibration.intercept", std::span(intercept_));
+  if (!thresholds_.empty()) file.put("thresholds", std::span(thresholds_));
+  file.metadata["calibration"] = {{"aim", aim_.text()}, {"probabilities", probabilities_}};
+}
+
+Calibration Calibration::load(const Tensors& file, std::size_t labels) {
+  Calibration result;
+  if (!file.has("calibration.slope")) return result;
+  const auto meta = file.metadata.value("calibration", nlohmann::json::object());
+  result.aim_ = Aim::parse(meta.value("aim", "f1"));
+  result.probabilities_ = meta.value("probabilities", true);
+  result.slope_ = file.floats("calibration.slope");
+  result.intercept_ = file.floats("calibration.intercept");
+  if (result.aim_.kind != Aim::Kind::top) result.thresholds_ = file.floats("thresholds");
+  for (const auto* values : {&result.slope_, &result.intercept_, &result.thresholds_})
+    if (values->size() != labels && !(values == &result.thresholds_ && result.aim_.kind == Aim::Kind::top))
+      fail(Exit::data, "{}: {} calibration values or thresholds for {} labels", file.path(), values->size(),
+           labels);
+  return result;
+}
+
+}  // namespace lacuna

@@ -1,0 +1,52 @@
+// From scores to decisions and to probabilities that can be believed, learned on validation rows:
+//   thresholds   per label, for a chosen aim; labels with few validation positives share one threshold
+//   calibration  p = sigmoid(a x + b) per label, x = logit(score) where scores are probabilities, else the
+//   score; a and b
+//                are pulled towards those of all labels together, and are those where a label has few
+//                positives
+// Neither changes the scores themselves: metrics of the paper are computed on raw scores (docs/model.md).
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "base/matrix.h"
+#include "base/options.h"
+#include "base/tensors.h"
+
+namespace lacuna {
+
+// What --labels should be good at.
+struct Aim {
+  enum class Kind { f1, precision, top } kind = Kind::f1;
+  double precision = 0;                       // at least this, on validation
+  std::size_t count = 0;                      // so many labels an item
+  static Aim parse(const std::string& text);  // "f1", "precision=.8", "top=5"; Exit::usage
+  std::string text() const;
+};
+
+class Calibration {
+ public:
+  // scores (n, c), truth (n, c): 1, 0, kUnknown. Without known validation labels nothing is learned: empty().
+  static Calibration fit(MatrixView<const float> scores, MatrixView<const std::int8_t> truth,
+                         bool probabilities, const Aim& aim);
+  bool empty() const { return slope_.empty(); }
+  const Aim& aim() const { return aim_; }
+  const std::vector<float>& thresholds() const {
+    return thresholds_;
+  }  // of raw scores; empty for the aim top
+
+  void decide(MatrixView<const float> scores, MatrixView<std::uint8_t> decided) const;
+  void apply(MatrixView<float> scores) const;  // raw scores to probabilities, in place
+
+  void save(Tensors& file) const;
+  static Calibration load(const Tensors& file, std::size_t labels);  // empty if the file has none
+
+ private:
+  Aim aim_;
+  bool probabilities_ = true;
+  std::vector<float> slope_, intercept_, thresholds_;
+};
+
+}  // namespace lacuna
