@@ -11,6 +11,8 @@ namespace lacuna::cli {
 namespace {
 
 constexpr Verb kVerbs[] = {
+    {"train", "learn from a data set and write a model", train},
+    {"predict", "score the items of a data set with a model", predict},
     {"methods", "the methods and what each can do by itself", methods},
 };
 

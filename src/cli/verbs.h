@@ -22,5 +22,7 @@ void parse_or_help(Options& options, const Arguments& arguments, const std::stri
                    const std::string& examples);
 
 int methods(const Arguments& arguments);
+int predict(const Arguments& arguments);
+int train(const Arguments& arguments);
 
 }  // namespace lacuna::cli

@@ -1,0 +1,115 @@
+#include "cli/progress.h"
+
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <cstdio>
+
+#include "base/text.h"
+
+namespace lacuna::cli {
+namespace {
+
+std::size_t terminal_width() {
+  winsize size{};
+  return ioctl(STDERR_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 20 ? size.ws_col : 100;
+}
+
+// Share of the whole work that is done: members before this one, and epochs of this one.
+double done(const EpochRecord& r) {
+  const double part = r.epochs > 0 ? static_cast<double>(r.epoch) / static_cast<double>(r.epochs) : 0;
+  return (static_cast<double>(r.member) + part) / static_cast<double>(std::max<std::int64_t>(r.members, 1));
+}
+
+}  // namespace
+
+double clock_seconds() {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
+}
+
+Progress::Progress(Style style)
+    : terminal_(style == Style::automatic && isatty(STDERR_FILENO) != 0),
+      quiet_(style == Style::quiet),
+      events_(style == Style::events) {}
+
+Progress::~Progress() {
+  finish();
+}
+
+double Progress::time_left(const EpochRecord& record) {
+  const double now = clock_seconds(), share = done(record);
+  if (first_) {  // a resumed run starts in the middle: time counts from the first record on
+    first_ = false;
+    started_ = now;
+    first_done_ = share;
+    return std::nan("");
+  }
+  return share > first_done_ ? (now - started_) * (1 - share) / (share - first_done_) : std::nan("");
+}
+
+std::string Progress::line(const EpochRecord& r, double left) const {
+  std::string text;
+  if (r.members > 1) text += fmt::format("member {}/{}  ", r.member + 1, r.members);
+  text += fmt::format("epoch {}/{}", r.epoch, r.epochs);
+  for (const auto& [name, value] : r.losses) text += fmt::format("  {} {:.4g}", name, value);
+  if (r.validated)
+    text += fmt::format("  val AP {:.4f} 1-RL {:.4f} AUC {:.4f}", r.validation.ap, r.validation.rl,
+                        r.validation.auc);
+  if (r.rows_per_second > 0)
+    text += fmt::format("  {} rows/s", count_text(static_cast<std::uint64_t>(r.rows_per_second)));
+  if (std::isfinite(left) && left >= .5) text += fmt::format("  {} left", duration_text(left));
+  return text;
+}
+
+void Progress::epoch(const EpochRecord& record) {
+  const double left = time_left(record), now = clock_seconds();
+  const bool last = record.epoch == record.epochs;
+  if (events_) {
+    nlohmann::json event = epoch_json(record);
+    event["event"] = "epoch";
+    event["rows_per_second"] = record.rows_per_second;
+    if (std::isfinite(left)) event["seconds_left"] = left;
+    fmt::print(stderr, "{}\n", event.dump());
+  } else if (terminal_) {
+    constexpr std::size_t kBar = 20;
+    const auto filled = static_cast<std::size_t>(done(record) * static_cast<double>(kBar));
+    std::string text =
+        "[" + std::string(filled, '#') + std::string(kBar - filled, '.') + "] " + line(record, left);
+    if (const std::size_t width = terminal_width() - 1; text.size() > width) text.resize(width);
+    fmt::print(stderr, "\r{}\x1b[K", text);
+    std::fflush(stderr);
+    drawn_ = true;
+  } else if (!quiet_ && (record.validated || last || shown_ == 0 || now - shown_ > 1)) {
+    // A log file wants the validated epochs and a sign of life a second, not hundreds of lines from a fast
+    // method.
+    if (shown_ != 0 && !last && now - shown_ < .1) return;
+    shown_ = now;
+    fmt::print(stderr, "{}\n", line(record, left));
+  }
+}
+
+void Progress::finish() {
+  if (drawn_) fmt::print(stderr, "\n");
+  drawn_ = false;
+}
+
+nlohmann::json metrics_json(const Metrics& metrics) {
+  nlohmann::json values = nlohmann::json::object();
+  for (std::size_t i = 0; i < metric_names().size(); ++i) values[metric_names()[i]] = metrics.values()[i];
+  return values;
+}
+
+nlohmann::json epoch_json(const EpochRecord& record) {
+  nlohmann::json entry = {{"epoch", record.epoch},
+                          {"epochs", record.epochs},
+                          {"seconds", record.seconds},
+                          {"losses", record.losses}};
+  if (record.members > 1) entry["member"] = record.member;
+  entry["validation"] = record.validated ? metrics_json(record.validation) : nlohmann::json(nullptr);
+  return entry;
+}
+
+}  // namespace lacuna::cli

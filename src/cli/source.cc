@@ -1,0 +1,49 @@
+#include "cli/source.h"
+
+#include "base/error.h"
+
+namespace lacuna::cli {
+
+void SourceFlags::declare(Options& options) {
+  options.add("data", path, "data set: a native folder, .npz, .mat, .csv, .arff, ...")
+      .positional()
+      .metavar("DATA")
+      .required();
+  options.add("folds", folds, "gaps and splits from a folds file (lacuna data mask writes one)")
+      .metavar("FILE");
+  options.add("fold", fold, "which of its repetitions").range(0, 1e6).metavar("K");
+  options
+      .add("protocol", protocol,
+           "strict, or authors: scaler fitted on all rows and validation rows inside the "
+           "test part, as their released program does (it leaks)")
+      .choices({"strict", "authors"});
+  read.declare(options);
+}
+
+Source::Source(const SourceFlags& flags)
+    : data_(read_dataset(flags.path, flags.read)), authors_(flags.protocol == "authors") {
+  if (flags.folds.empty()) return;
+  folds_ = read_folds(flags.folds);
+  check_fit(*folds_, data_, flags.folds);
+  fold_ = static_cast<std::size_t>(flags.fold);
+  if (fold_ >= folds_->folds.size())
+    fail(Exit::usage, "{}: there is no fold {}, it has {} (from 0 on)", flags.folds, fold_,
+         folds_->folds.size());
+}
+
+Selection Source::part(Part part) const {
+  if (!folds_) {
+    if (part != Part::all)
+      fail(Exit::usage, "--part {} needs --folds: without them all rows are used", part_name(part));
+    return select_all(data_);
+  }
+  Selection selection = select_part(data_, *folds_, fold_, part);
+  if (authors_ && part == Part::test) {
+    const auto tested = std::move(selection.rows);
+    selection.rows = folds_->part_rows(fold_, Part::val);
+    selection.rows.insert(selection.rows.end(), tested.begin(), tested.end());
+  }
+  return selection;
+}
+
+}  // namespace lacuna::cli

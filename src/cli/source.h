@@ -1,0 +1,46 @@
+// The flags by which verbs name a data set, a fold and rows of it: the same words everywhere.
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "base/options.h"
+#include "data/folds.h"
+#include "data/items.h"
+#include "data/readers.h"
+
+namespace lacuna::cli {
+
+struct SourceFlags {
+  std::string path;  // DATA
+  ReadOptions read;
+  std::string folds;  // a folds file; empty = the data's own gaps, all rows
+  std::int64_t fold = 0;
+  std::string protocol = "strict";  // strict, authors
+
+  void declare(Options& options);
+};
+
+// A data set and the fold of it that was asked for. Does not move: selections point into it.
+class Source {
+ public:
+  explicit Source(const SourceFlags& flags);
+  Source(const Source&) = delete;
+  Source& operator=(const Source&) = delete;
+
+  const Dataset& data() const { return data_; }
+  bool has_folds() const { return folds_.has_value(); }
+  const Folds& folds() const { return *folds_; }
+  // Rows of a part, with the fold's gaps. Under the authors' protocol the test part is everything after the
+  // training rows, validation rows included, as in their program. Without folds only `all` exists
+  // (Exit::usage).
+  Selection part(Part part) const;
+
+ private:
+  Dataset data_;
+  std::optional<Folds> folds_;
+  std::size_t fold_ = 0;
+  bool authors_ = false;
+};
+
+}  // namespace lacuna::cli

@@ -1,0 +1,152 @@
+#include "cli/training_run.h"
+
+#include <sys/statvfs.h>
+#include <unistd.h>
+
+#include <csignal>
+#include <cstdio>
+#include <filesystem>
+
+#include "base/error.h"
+#include "base/text.h"
+
+namespace lacuna::cli {
+namespace {
+
+constexpr const char* kRun = "run";  // key of our part of a checkpoint's metadata
+
+volatile std::sig_atomic_t caught = 0;
+void remember(int signal) {
+  caught = signal;
+}
+
+// "epochs was 100 and is 50", for the first few differences.
+std::string differences(const nlohmann::json& was, const nlohmann::json& is) {
+  const nlohmann::json a = was.flatten(), b = is.flatten();
+  std::vector<std::string> found;
+  const auto look = [&](const std::string& key) {
+    const auto left = a.contains(key) ? a[key].dump() : "absent",
+               right = b.contains(key) ? b[key].dump() : "absent";
+    if (left == right) return;
+    std::string name = key.substr(1);
+    if (name.starts_with("options/")) name = name.substr(8);
+    found.push_back(fmt::format("{} was {} and is {}", name, left, right));
+  };
+  for (const auto& [key, value] : a.items()) look(key);
+  for (const auto& [key, value] : b.items())
+    if (!a.contains(key)) look(key);
+  if (found.size() > 4) found = {found[0], found[1], found[2], fmt::format("{} more", found.size() - 3)};
+  return join(found, "; ");
+}
+
+std::uint64_t free_bytes(const std::string& path) {
+  const auto folder = std::filesystem::path(path).parent_path();
+  struct statvfs info {};
+  if (statvfs(folder.empty() ? "." : folder.c_str(), &info) != 0) return ~std::uint64_t{0};
+  return std::uint64_t{info.f_bavail} * info.f_frsize;
+}
+
+}  // namespace
+
+void RunOptions::declare(Options& options) {
+  options.add("resume", resume, "continue an interrupted training from MODEL.checkpoint, to the same bits");
+  options
+      .add("checkpoint-every", checkpoint_every,
+           "write MODEL.checkpoint every so many seconds; 0 = after every epoch")
+      .range(0, 1e9)
+      .metavar("SECONDS");
+}
+
+TrainingRun::TrainingRun(const RunOptions& options, std::string model_path, nlohmann::json fingerprint,
+                         Progress& progress)
+    : options_(options),
+      model_path_(std::move(model_path)),
+      path_(model_path_ + ".checkpoint"),
+      fingerprint_(std::move(fingerprint)),
+      progress_(progress),
+      last_checkpoint_(clock_seconds()) {
+  if (!options_.resume) return;
+  if (!std::filesystem::exists(path_)) {
+    fmt::print(stderr, "{}: there is no checkpoint; starting from the beginning\n", path_);
+    return;
+  }
+  resumed_ = Tensors::read(path_);
+  const auto& meta = resumed_->metadata;
+  if (!meta.contains(kRun) || !meta[kRun].is_object() || !meta[kRun].contains("fingerprint") ||
+      !meta[kRun].contains("history") || !meta[kRun]["history"].is_array())
+    fail(Exit::data, "{}: is not a checkpoint of lacuna train", path_);
+  if (meta[kRun]["fingerprint"] != fingerprint_)
+    fail(Exit::usage,
+         "{}: was made by another training: {}; use the same settings and data, or remove the checkpoint",
+         path_, differences(meta[kRun]["fingerprint"], fingerprint_));
+  history_ = meta[kRun]["history"];
+  fmt::print(stderr, "continuing from {} after {} epochs\n", path_, history_.size());
+}
+
+TrainingRun::~TrainingRun() {
+  if (!catching_) return;
+  std::signal(SIGINT, SIG_DFL);
+  std::signal(SIGTERM, SIG_DFL);
+}
+
+void TrainingRun::catch_signals() {
+  catching_ = true;
+  caught = 0;
+  struct sigaction action {};
+  action.sa_handler = remember;
+  action.sa_flags = static_cast<int>(SA_RESETHAND);  // a second signal ends the program at once
+  sigaction(SIGINT, &action, nullptr);
+  sigaction(SIGTERM, &action, nullptr);
+}
+
+void TrainingRun::before_training(std::uint64_t snapshot_bytes, std::uint64_t model_bytes) {
+  // The old checkpoint stays until the new one is whole, so that there are two for a moment.
+  const std::uint64_t needed = 2 * snapshot_bytes + model_bytes, available = free_bytes(path_);
+  if (available < needed)
+    fail(Exit::failed, "{}: the model and its checkpoints need {}, the disk has {} left", model_path_,
+         bytes_text(static_cast<double>(needed)), bytes_text(static_cast<double>(available)));
+}
+
+void TrainingRun::checkpoint(FunctionRef<void(Tensors&)> snapshot) {
+  Tensors file;
+  snapshot(file);
+  file.metadata[kRun] = {{"fingerprint", fingerprint_}, {"history", history_}};
+  file.write(path_);
+  last_checkpoint_ = clock_seconds();
+}
+
+void TrainingRun::checkpoint_if_due(FunctionRef<void(Tensors&)> snapshot) {
+  if (caught != 0) {
+    const int signal = caught;
+    progress_.finish();
+    checkpoint(snapshot);
+    throw Error(signal == SIGTERM ? Exit::terminated : Exit::interrupted,
+                fmt::format("stopped by {}; {} is written: the same command with --resume continues from it",
+                            signal == SIGTERM ? "SIGTERM" : "SIGINT", path_));
+  }
+  if (clock_seconds() - last_checkpoint_ < options_.checkpoint_every) return;
+  try {
+    checkpoint(snapshot);
+  } catch (const Error& error) {  // the last good checkpoint is still there, and so is the work in memory
+    progress_.finish();
+    fmt::print(stderr, "lacuna: no checkpoint this time, training goes on: {}\n", error.what());
+    last_checkpoint_ = clock_seconds();
+  }
+}
+
+void TrainingRun::after_step(FunctionRef<void(Tensors&)> snapshot) {
+  if (caught != 0 || options_.checkpoint_every > 0) checkpoint_if_due(snapshot);
+}
+
+bool TrainingRun::after_epoch(const EpochRecord& record, FunctionRef<void(Tensors&)> snapshot) {
+  history_.push_back(epoch_json(record));
+  progress_.epoch(record);
+  checkpoint_if_due(snapshot);
+  return true;
+}
+
+void TrainingRun::remove_checkpoint() {
+  ::unlink(path_.c_str());
+}
+
+}  // namespace lacuna::cli

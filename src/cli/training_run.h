@@ -1,0 +1,48 @@
+// The surroundings of a fit started from the command line: progress, checkpoints, signals, history.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "cli/progress.h"
+#include "methods/method.h"
+
+namespace lacuna::cli {
+
+struct RunOptions {
+  bool resume = false;           // continue from the checkpoint beside the model
+  double checkpoint_every = 30;  // seconds; 0 = after every step and epoch
+  void declare(Options& options);
+};
+
+class TrainingRun final : public FitContext {
+ public:
+  // `fingerprint` holds all that decides the result, by name: a checkpoint made with another one is refused.
+  TrainingRun(const RunOptions& options, std::string model_path, nlohmann::json fingerprint,
+              Progress& progress);
+  ~TrainingRun() override;
+
+  void before_training(std::uint64_t snapshot_bytes, std::uint64_t model_bytes) override;
+  void after_step(FunctionRef<void(Tensors&)> snapshot) override;
+  bool after_epoch(const EpochRecord& record, FunctionRef<void(Tensors&)> snapshot) override;
+  const Tensors* resume_from() override { return resumed_ ? &*resumed_ : nullptr; }
+
+  const nlohmann::json& history() const { return history_; }
+  void catch_signals();      // from here on SIGINT and SIGTERM stop the fit after the step, with a checkpoint
+  void remove_checkpoint();  // the model is saved
+
+ private:
+  void checkpoint(FunctionRef<void(Tensors&)> snapshot);
+  void checkpoint_if_due(FunctionRef<void(Tensors&)> snapshot);
+
+  RunOptions options_;
+  std::string model_path_, path_;
+  nlohmann::json fingerprint_, history_ = nlohmann::json::array();
+  Progress& progress_;
+  std::optional<Tensors> resumed_;
+  double last_checkpoint_;
+  bool catching_ = false;
+};
+
+}  // namespace lacuna::cli
