@@ -61,11 +61,14 @@ class Ensemble final : public Method {
     make_members();
     std::size_t done = 0;
     std::optional<Tensors> current;
+    ItemShape shape{{}, train.labels()};
+    for (const auto& X : train.X) shape.columns.push_back(X.cols());
     if (const Tensors* state = context.resume_from()) {
       const auto saved = state->metadata.value(kState, nlohmann::json::object());
       done = saved.value("done", std::size_t{0});
       if (done >= count_) fail(Exit::data, "{}: {} of {} members done", state->path(), done, count_);
-      for (std::size_t k = 0; k < done; ++k) members_[k]->load(member_file(*state, prefix(k), saved, k));
+      for (std::size_t k = 0; k < done; ++k)
+        members_[k]->load(member_file(*state, prefix(k), saved, k), shape);
       current = member_file(*state, kCurrent, saved, done);
     }
     for (std::size_t k = done; k < count_; ++k) {
@@ -105,14 +108,14 @@ class Ensemble final : public Method {
     save_members(file, members_.size());
     file.metadata[kState]["done"] = members_.size();
   }
-  void load(const Tensors& file) override {
+  void load(const Tensors& file, const ItemShape& shape) override {
     const auto saved = file.metadata.value(kState, nlohmann::json::object());
     const auto done = saved.value("done", std::size_t{0});
     if (done == 0 || done > count_)
       fail(Exit::data, "{}: holds {} members, its settings say {}", file.path(), done, count_);
     count_ = done;
     make_members();
-    for (std::size_t k = 0; k < count_; ++k) members_[k]->load(member_file(file, prefix(k), saved, k));
+    for (std::size_t k = 0; k < count_; ++k) members_[k]->load(member_file(file, prefix(k), saved, k), shape);
   }
   std::uint64_t parameters() const override {
     std::uint64_t sum = 0;

@@ -22,7 +22,8 @@ const std::vector<std::string>& method_names() {
 
 std::unique_ptr<Method> make_method(const std::string& name) {
   if (name == "prior") return make_prior();
-  fail(Exit::usage, "there is no method '{}'{} (lacuna methods lists them)", name, did_you_mean(name, method_names()));
+  fail(Exit::usage, "there is no method '{}'{} (lacuna methods lists them)", name,
+       did_you_mean(name, method_names()));
 }
 
 Metrics evaluate_on(const Method& method, const Items& items) {

@@ -33,6 +33,12 @@ struct Traits {
   std::int64_t components = 96;     // default number of directions where prepare is pca or log-pca
 };
 
+// The sizes of the items that a method was fitted on: prepared columns of each view, and labels.
+struct ItemShape {
+  std::vector<std::size_t> columns;
+  std::size_t labels = 0;
+};
+
 class Method {
  public:
   virtual ~Method() = default;
@@ -52,7 +58,9 @@ class Method {
   virtual void decide(MatrixView<const float> scores, MatrixView<std::uint8_t> decided) const;
 
   virtual void save(Tensors& file) const = 0;  // what fit learned; settings are saved by Model
-  virtual void load(const Tensors& file) = 0;  // settings are already in place
+  // Settings are already in place. The file is not trusted: every tensor's size is checked against `shape`
+  // and the settings (Tensors::get does it), before memory is taken; what does not fit is Exit::data.
+  virtual void load(const Tensors& file, const ItemShape& shape) = 0;
   virtual std::uint64_t parameters() const { return 0; }
 };
 

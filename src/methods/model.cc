@@ -185,7 +185,9 @@ Model Model::load(const std::string& path) {
     model.label_names_ = meta["labels"].get<std::vector<std::string>>();
     model.notes_ = meta.value("notes", nlohmann::json::object());
     model.preparation_ = Preparation::load(file, "prepare.");
-    model.method_->load(file);
+    ItemShape shape{{}, model.label_names_.size()};
+    for (const auto& view : model.preparation_.views()) shape.columns.push_back(view.width());
+    model.method_->load(file, shape);
     model.calibration_ = Calibration::load(file, model.label_names_.size());
     return model;
   } catch (const nlohmann::json::exception& error) {

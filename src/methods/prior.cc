@@ -1,4 +1,5 @@
-// The floor: every item gets each label's frequency among the known training labels. First row of every table.
+// The floor: every item gets each label's frequency among the known training labels. First row of every
+// table.
 #include "methods/all.h"
 
 namespace lacuna {
@@ -7,8 +8,12 @@ namespace {
 class Prior final : public Method {
  public:
   Traits traits() const override {
-    return {.name = "prior", .title = "prior (floor)", .source = "label frequency", .iterative = false,
-            .probabilities = true, .prepare = "none"};
+    return {.name = "prior",
+            .title = "prior (floor)",
+            .source = "label frequency",
+            .iterative = false,
+            .probabilities = true,
+            .prepare = "none"};
   }
   void declare(Options&) override {}
 
@@ -28,7 +33,10 @@ class Prior final : public Method {
       std::copy(frequency_.begin(), frequency_.end(), scores.row(i).begin());
   }
   void save(Tensors& file) const override { file.put("prior.frequency", std::span(frequency_)); }
-  void load(const Tensors& file) override { frequency_ = file.floats("prior.frequency"); }
+  void load(const Tensors& file, const ItemShape& shape) override {
+    frequency_.resize(shape.labels);
+    file.get("prior.frequency", MatrixView<float>(frequency_.data(), 1, shape.labels));
+  }
   std::uint64_t parameters() const override { return frequency_.size(); }
 
  private:
@@ -37,6 +45,8 @@ class Prior final : public Method {
 
 }  // namespace
 
-std::unique_ptr<Method> make_prior() { return std::make_unique<Prior>(); }
+std::unique_ptr<Method> make_prior() {
+  return std::make_unique<Prior>();
+}
 
 }  // namespace lacuna
