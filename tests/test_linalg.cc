@@ -149,7 +149,7 @@ TEST(Linalg, SingularValueThresholdIsTheProximalPoint) {
 TEST(Linalg, SubgradientOfTheNuclearNorm) {
   const Matrix<double> A = random_matrix(9, 4, 10);
   Matrix<double> S(9, 4);
-  const double largest = nuclear_subgradient(A, 1e-6, S);
+  const double largest = nuclear_subgradient(A, 1e-6, S).largest;
   EXPECT_NEAR(largest, spectral_norm(A), 1e-12);
   for (std::size_t i = 0; i < 36; ++i) {
     Matrix<double> up = A, down = A;

@@ -8,5 +8,6 @@
 namespace lacuna {
 
 std::unique_ptr<Method> make_prior();
+std::unique_ptr<Method> make_naim3l();
 
 }  // namespace lacuna

@@ -336,12 +336,15 @@ double nuclear_norm(MatrixView<const double> A) {
   return norm;
 }
 
-double nuclear_subgradient(MatrixView<const double> A, double cut, MatrixView<double> out) {
-  if (A.empty()) return 0;
+NuclearNorm nuclear_subgradient(MatrixView<const double> A, double cut, MatrixView<double> out) {
+  if (A.empty()) return {};
   const SmallGram gram = small_gram(A);
   map_singular_values(
       A, gram, [&](double sigma) { return sigma * sigma >= cut ? 1 / sigma : 0; }, out);
-  return std::sqrt(std::max(gram.system.values[0], 0.0));
+  NuclearNorm result;
+  for (const double value : gram.system.values) result.norm += std::sqrt(std::max(value, 0.0));
+  result.largest = std::sqrt(std::max(gram.system.values[0], 0.0));
+  return result;
 }
 
 double spectral_norm(MatrixView<const double> A) {

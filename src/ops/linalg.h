@@ -60,8 +60,11 @@ void solve_general(MatrixView<double> A, MatrixView<double> B);
 double singular_value_threshold(MatrixView<const double> A, double t, MatrixView<double> out);
 double nuclear_norm(MatrixView<const double> A);
 // The sub-gradient U₊V₊ᵀ of the nuclear norm over the singular values with σ² >= cut, which must be positive.
-// Returns the largest singular value. out must not alias A.
-double nuclear_subgradient(MatrixView<const double> A, double cut, MatrixView<double> out);
+// out must not alias A.
+struct NuclearNorm {
+  double norm = 0, largest = 0;  // sum of the singular values, and the first of them
+};
+NuclearNorm nuclear_subgradient(MatrixView<const double> A, double cut, MatrixView<double> out);
 double spectral_norm(
     MatrixView<const double> A);  // the largest singular value, through the smaller Gram matrix
 

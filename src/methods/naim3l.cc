@@ -1,0 +1,105 @@
+// NAIM3L: non-aligned incomplete multi-view multi-label learning. Every view is a block of one stacked
+// problem (methods/expand_shrink.h); the rank terms over the stack bring the views together in label space.
+// Views without an instance have no row, unknown labels no term.
+#include <cmath>
+
+#include "methods/all.h"
+#include "methods/expand_shrink.h"
+
+namespace lacuna {
+namespace {
+
+// A row scaled to length 1 with a constant 1 behind it.
+void unit_row_with_constant(std::span<const float> x, std::span<double> out) {
+  double squares = 0;
+  for (const float value : x) squares += static_cast<double>(value) * static_cast<double>(value);
+  const double scale = squares > 0 ? 1 / std::sqrt(squares) : 0;
+  for (std::size_t j = 0; j < x.size(); ++j) out[j] = static_cast<double>(x[j]) * scale;
+  out[x.size()] = 1;
+}
+
+class Naim3l final : public Method {
+ public:
+  Traits traits() const override {
+    return {.name = "naim3l", .title = "NAIM3L", .source = "TPAMI 2022", .prepare = "pca", .components = 50};
+  }
+  void declare(Options& options) override { options_.declare(options); }
+
+  void fit(const Items& train, const Items&, FitContext& context) override {
+    std::vector<ExpandShrink::Block> blocks(train.views());
+    for (std::size_t v = 0; v < train.views(); ++v) {
+      for (std::size_t i = 0; i < train.rows(); ++i)
+        if (train.W(i, v)) blocks[v].rows.push_back(static_cast<std::uint32_t>(i));
+      blocks[v].X = Matrix<double>(blocks[v].rows.size(), train.X[v].cols() + 1);
+      for (std::size_t r = 0; r < blocks[v].rows.size(); ++r)
+        unit_row_with_constant(train.X[v].row(blocks[v].rows[r]), blocks[v].X.row(r));
+    }
+    ExpandShrink solver(std::move(blocks), train, options_);
+    solver.solve("naim3l", context);
+    weights_.clear();
+    for (const Matrix<double>& A : solver.A()) {
+      Matrix<float> weights(A.rows(), A.cols());
+      for (std::size_t i = 0; i < A.values().size(); ++i)
+        weights.values()[i] = static_cast<float>(A.values()[i]);
+      weights_.push_back(std::move(weights));
+    }
+  }
+
+  // Mean over the present views; an item without any gets the mean of the views' constants.
+  void predict(const Items& items, MatrixView<float> scores) const override {
+    const std::size_t m = weights_.size(), c = scores.cols;
+    parallel_for(items.rows(), 32, [&](std::size_t begin, std::size_t end) {
+      for (std::size_t i = begin; i < end; ++i) {
+        std::size_t present = 0;
+        for (std::size_t v = 0; v < m; ++v) present += items.W(i, v);
+        std::vector<double> sum(c);
+        for (std::size_t v = 0; v < m; ++v) {
+          if (present > 0 && !items.W(i, v)) continue;
+          std::vector<double> x(weights_[v].rows());
+          if (present > 0) {
+            unit_row_with_constant(items.X[v].row(i), x);
+          } else {
+            x.back() = 1;
+          }
+          for (std::size_t k = 0; k < x.size(); ++k) {
+            const auto w = weights_[v].row(k);
+            for (std::size_t j = 0; j < c; ++j) sum[j] += x[k] * static_cast<double>(w[j]);
+          }
+        }
+        const double share = 1 / static_cast<double>(present > 0 ? present : m);
+        for (std::size_t j = 0; j < c; ++j) scores(i, j) = static_cast<float>(sum[j] * share);
+      }
+    });
+  }
+  void decide(MatrixView<const float> scores, MatrixView<std::uint8_t> decided) const override {
+    for (std::size_t i = 0; i < scores.rows; ++i)
+      for (std::size_t j = 0; j < scores.cols; ++j) decided(i, j) = scores(i, j) > 0;
+  }
+
+  void save(Tensors& file) const override {
+    for (std::size_t v = 0; v < weights_.size(); ++v)
+      file.put("naim3l.W" + std::to_string(v), weights_[v].view());
+  }
+  void load(const Tensors& file) override {
+    weights_.clear();
+    for (std::string name; file.has(name = "naim3l.W" + std::to_string(weights_.size()));)
+      weights_.push_back(file.matrix(name));
+  }
+  std::uint64_t parameters() const override {
+    std::uint64_t count = 0;
+    for (const Matrix<float>& weights : weights_) count += weights.values().size();
+    return count;
+  }
+
+ private:
+  ExpandShrinkOptions options_;
+  std::vector<Matrix<float>> weights_;  // per view (d_v + 1, c)
+};
+
+}  // namespace
+
+std::unique_ptr<Method> make_naim3l() {
+  return std::make_unique<Naim3l>();
+}
+
+}  // namespace lacuna
