@@ -60,6 +60,12 @@ inline Items small_items(const ItemsShape& shape, std::uint32_t stream) {
   return items;
 }
 
+inline ItemShape shape_of(const Items& items) {
+  ItemShape shape{{}, items.labels()};
+  for (const auto& X : items.X) shape.columns.push_back(X.cols());
+  return shape;
+}
+
 using MakeMethod = std::function<std::unique_ptr<Method>()>;
 
 inline Matrix<float> scores_of(const Method& method, const Items& items, std::size_t c) {
@@ -197,7 +203,7 @@ inline void expect_save_and_load_keep_the_scores(const MakeMethod& make) {
   Tensors file;
   a->save(file);
   file.write(path);
-  b->load(Tensors::read(path));
+  b->load(Tensors::read(path), shape_of(train));
   std::filesystem::remove(path);
   const Matrix<float> x = scores_of(*a, test, 5), y = scores_of(*b, test, 5);
   expect_same(x, y);

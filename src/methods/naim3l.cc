@@ -80,10 +80,13 @@ class Naim3l final : public Method {
     for (std::size_t v = 0; v < weights_.size(); ++v)
       file.put("naim3l.W" + std::to_string(v), weights_[v].view());
   }
-  void load(const Tensors& file) override {
+  void load(const Tensors& file, const ItemShape& shape) override {
     weights_.clear();
-    for (std::string name; file.has(name = "naim3l.W" + std::to_string(weights_.size()));)
-      weights_.push_back(file.matrix(name));
+    for (const std::size_t width : shape.columns) {
+      Matrix<float> weights(width + 1, shape.labels);
+      file.get("naim3l.W" + std::to_string(weights_.size()), weights.view());
+      weights_.push_back(std::move(weights));
+    }
   }
   std::uint64_t parameters() const override {
     std::uint64_t count = 0;
