@@ -9,5 +9,6 @@ namespace lacuna {
 
 std::unique_ptr<Method> make_prior();
 std::unique_ptr<Method> make_naim3l();
+std::unique_ptr<Method> make_mtd();
 
 }  // namespace lacuna

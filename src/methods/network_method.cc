@@ -1,0 +1,63 @@
+#include <cassert>
+
+#include "base/error.h"
+#include "methods/mtd.h"
+
+namespace lacuna {
+
+void NetworkMethod::declare_precision(Options& options) {
+  options.add("precision", precision_, "of products: f32, or bf16 factors with f32 sums; auto takes f32")
+      .choices({"auto", "f32", "bf16"});
+}
+
+std::unique_ptr<MtdNetwork<float>> NetworkMethod::make_network(const NetworkShape& shape,
+                                                               std::uint64_t seed) const {
+  const Precision precision = precision_ == "bf16" ? Precision::bf16 : Precision::f32;
+  return std::make_unique<MtdNetwork<float>>(network_options_, shape, seed, make_cpu_ops(precision));
+}
+
+void NetworkMethod::fit(const Items& train, const Items& val, FitContext& context) {
+  NetworkShape shape{.columns = {}, .labels = train.labels(), .training_rows = train.rows()};
+  for (const auto& X : train.X) shape.columns.push_back(X.cols());
+  network_ = make_network(shape, context.seed);
+  train_network(*network_, train, val, train_options_, context);
+}
+
+void NetworkMethod::predict(const Items& items, MatrixView<float> scores) const {
+  assert(network_);
+  network_->predict(items, scores);
+}
+
+void NetworkMethod::save(Tensors& file) const {
+  network_->visit([&](const std::string& name, ParameterView<float> p, bool for_prediction) {
+    if (for_prediction) file.put(name, p.mean.empty() ? p.value : p.mean);
+  });
+  network_->visit_buffers([&](const std::string& name, MatrixView<float> buffer) {
+    if (name.ends_with(".running")) file.put(name, buffer);
+  });
+}
+
+// Shapes come from the tensors themselves, so that a lying file cannot ask for more memory than it has bytes.
+void NetworkMethod::load(const Tensors& file) {
+  const auto shape_of = [&](const std::string& name) {
+    const Tensor& tensor = file.at(name);
+    if (tensor.shape.size() != 2)
+      fail(Exit::data, "{}: tensor '{}' has {} dimensions, expected 2", file.path(), name,
+           tensor.shape.size());
+    return tensor.shape;
+  };
+  NetworkShape shape{.columns = {}, .labels = shape_of("classifier.bias")[1], .prediction_only = true};
+  for (std::size_t v = 0; file.has(fmt::format("shared.{}.0.weight", v)); ++v)
+    shape.columns.push_back(shape_of(fmt::format("shared.{}.0.weight", v))[0]);
+  for (const auto& [name, tensor] : file.all()) shape.most_parameters += tensor.bytes.size() / sizeof(float);
+  network_ = make_network(shape, 0);
+  network_->visit([&](const std::string& name, ParameterView<float> p, bool) { file.get(name, p.value); });
+  network_->visit_buffers([&](const std::string& name, MatrixView<float> buffer) { file.get(name, buffer); });
+}
+
+Matrix<float> NetworkMethod::channel_similarity(const Items& items, std::size_t row) const {
+  assert(network_);
+  return network_->channel_similarity(items, row);
+}
+
+}  // namespace lacuna

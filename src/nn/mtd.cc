@@ -1,0 +1,321 @@
+// Construction, the plan of a step, and the order of its parts; the parts with backward twins are in
+// mtd_parts.cc.
+#include "nn/mtd.h"
+
+#include <algorithm>
+#include <cassert>
+#include <cmath>
+
+#include "base/error.h"
+#include "base/random.h"
+#include "base/text.h"
+#include "nn/mtd_memory.h"
+
+namespace lacuna {
+namespace {
+
+constexpr std::size_t kLayersPerChain = 64;  // numbers of dropout layers reserved for one chain
+
+EndNorm end_norm_from(const std::string& name) {
+  if (name == "batch") return EndNorm::batch;
+  if (name == "batch-present") return EndNorm::batch_present;
+  if (name == "layer") return EndNorm::layer;
+  return EndNorm::none;
+}
+
+std::vector<std::size_t> chain_widths(std::size_t in, const std::vector<std::string>& hidden, std::size_t out,
+                                      std::size_t columns, std::size_t embedding, double factor) {
+  std::vector<std::size_t> widths = {in};
+  for (const auto& text : hidden)
+    if (!trim(text).empty()) widths.push_back(resolve_width(text, columns, embedding, factor));
+  widths.push_back(out);
+  return widths;
+}
+
+}  // namespace
+
+template <class T>
+MtdNetwork<T>::MtdNetwork(const MtdOptions& options, const NetworkShape& shape, std::uint64_t seed,
+                          std::unique_ptr<Ops<T>> ops)
+    : options_(options),
+      shape_(shape),
+      embedding_(options.embedding > 0 ? static_cast<std::size_t>(options.embedding) : shape.labels),
+      end_norm_(end_norm_from(options.end_norm)),
+      norm_{.epsilon = options.norm_epsilon, .momentum = options.norm_momentum},
+      bce_{.form = options.bce_form == "log" ? BceForm::logarithm : BceForm::softplus,
+           .divisor = options.bce_divisor == "all" ? BceDivisor::all : BceDivisor::known,
+           .epsilon = options.bce_epsilon},
+      graph_{.eta = options.graph_eta,
+             .normalise = options.graph_normalise,
+             .pairwise = options.graph_form == "pairwise"},
+      contrast_{.share = options.contrast_share == "mean" ? Share::mean : Share::sum,
+                .factor = options.contrast_factor,
+                .epsilon = options.contrast_epsilon,
+                .count = options.contrast_count == "pairs" ? ContrastCount::pairs : ContrastCount::views,
+                .positives = options.contrast_positives == "self" ? ContrastPositives::self
+                                                                  : ContrastPositives::others},
+      ops_(std::move(ops)) {
+  options_.check();
+  if (shape_.columns.empty()) fail(Exit::data, "a network needs at least one view");
+  if (shape_.labels == 0) fail(Exit::data, "a network needs at least one label");
+  const char* channel_names[] = {"shared", "private"};
+  std::size_t chain = 0;
+  const auto next_layers = [&] { return static_cast<std::uint32_t>(chain++ * kLayersPerChain); };
+  views_.resize(shape_.columns.size());
+  for (std::size_t v = 0; v < views_.size(); ++v) {
+    View& view = views_[v];
+    const std::size_t d = shape_.columns[v];
+    view.encoders.resize(channels());
+    view.norms.resize(channels());
+    for (std::size_t c = 0; c < channels(); ++c) {
+      const std::string name = fmt::format("{}.{}", channel_names[c], v);
+      view.encoders[c].add(
+          parameters_, name,
+          chain_widths(d, options_.encoder_widths, embedding_, d, embedding_, options_.width), true,
+          next_layers());
+      view.norms[c].add(parameters_, name + ".norm", embedding_, end_norm_);
+    }
+  }
+  classifier_.add(parameters_, "classifier", embedding_, shape_.labels, true);
+  for (std::size_t v = 0; v < views_.size(); ++v) {
+    const std::size_t d = shape_.columns[v];
+    if (decodes())
+      views_[v].decoder.add(
+          parameters_, fmt::format("decoder.{}", v),
+          chain_widths(embedding_, options_.decoder_widths, d, d, embedding_, options_.width), false,
+          next_layers());
+    if (classifies_views())
+      views_[v].classifier.add(parameters_, fmt::format("view_classifier.{}", v), embedding_, shape_.labels,
+                               false);
+  }
+  if (shape_.most_parameters > 0 && parameters() > shape_.most_parameters)
+    fail(Exit::data, "the settings ask for {} parameters, the model file holds {} numbers", parameters(),
+         shape_.most_parameters);
+  parameters_.allocate();
+  if (shape_.prediction_only) return;  // the values come from a file
+  for (const View& view : views_) {
+    for (const auto& encoder : view.encoders) encoder.initialise(parameters_, seed);
+    for (const auto& norm : view.norms) norm.initialise(parameters_);
+    if (decodes()) view.decoder.initialise(parameters_, seed);
+    if (classifies_views()) view.classifier.initialise(parameters_, seed, options_.classifier_bias);
+  }
+  classifier_.initialise(parameters_, seed, options_.classifier_bias);
+}
+
+template <class T>
+MtdNetwork<T>::~MtdNetwork() = default;
+
+template <class T>
+void MtdNetwork<T>::keep(OptimiserState state) {
+  parameters_.keep(state);
+  if (options_.guess_weight > 0 && guesses_.empty()) {
+    guesses_ = Matrix<T>(shape_.training_rows, shape_.labels);
+    guess_epoch_ = Matrix<T>(1, 1);
+    guess_epoch_(0, 0) = T(-1);
+  }
+}
+
+template <class T>
+void MtdNetwork<T>::visit_buffers(typename BasicNetwork<T>::BufferVisitor visitor) {
+  for (std::size_t v = 0; v < views_.size(); ++v)
+    for (std::size_t c = 0; c < channels(); ++c)
+      if (const MatrixView<T> running = views_[v].norms[c].running(); !running.empty())
+        visitor(fmt::format("{}.{}.norm.running", c == 0 ? "shared" : "private", v), running);
+  if (guesses_.empty()) return;
+  visitor("guesses", guesses_);
+  visitor("guesses.epoch", guess_epoch_);
+}
+
+template <class T>
+void MtdNetwork<T>::reserve(std::size_t rows) {
+  if (memory_ && memory_->capacity >= rows) return;
+  memory_ = std::make_unique<Memory>();
+  Memory& m = *memory_;
+  m.capacity = rows;
+  const std::size_t view_count = views_.size(), stack = view_count * (rows + 1);
+  m.blocks.resize(view_count);
+  m.targets.resize(view_count);
+  m.left.resize(rows * view_count);
+  m.slots = Matrix<std::int32_t>(rows, view_count);
+  m.target_slots = Matrix<std::int32_t>(rows, view_count);
+  m.encoders.resize(view_count);
+  std::size_t widest = embedding_;
+  for (std::size_t v = 0; v < view_count; ++v) {
+    for (auto* block : {&m.blocks[v], &m.targets[v]}) block->rows.reserve(rows);
+    m.blocks[v].fragments.reserve(rows);
+    m.X.emplace_back(rows + 1, shape_.columns[v]);
+    for (const auto& encoder : views_[v].encoders) {
+      m.encoders[v].push_back(encoder.memory(rows + 1, options_.hidden_dropout > 0));
+      widest = std::max(widest, encoder.widest());
+    }
+    if (decodes()) {
+      m.decoders.push_back(views_[v].decoder.memory(rows, false));
+      widest = std::max(widest, views_[v].decoder.widest());
+    }
+  }
+  for (std::size_t c = 0; c < channels(); ++c) {
+    for (auto* matrix : {&m.U[c], &m.S[c], &m.dS[c]}) *matrix = Matrix<T>(stack, embedding_);
+    m.saved[c] = Matrix<T>(stack, 2);
+    for (auto* matrix : {&m.mean[c], &m.dmean[c]}) *matrix = Matrix<T>(rows, embedding_);
+  }
+  for (auto* matrix : {&m.F, &m.Z, &m.C, &m.dF}) *matrix = Matrix<T>(rows, embedding_);
+  m.keep_C = Matrix<std::uint8_t>(rows, embedding_);
+  for (auto* matrix : {&m.logits, &m.dlogits}) *matrix = Matrix<T>(rows, shape_.labels);
+  if (decodes()) {
+    for (auto* matrix : {&m.D, &m.dD}) *matrix = Matrix<T>(stack, embedding_);
+    for (auto* matrix : {&m.reconstruction, &m.target}) *matrix = Matrix<T>(1, rows * widest);
+  }
+  if (classifies_views()) {
+    for (auto* matrix : {&m.V, &m.dV}) *matrix = Matrix<T>(stack, embedding_);
+    m.view_logits = Matrix<T>(stack, shape_.labels);
+    m.keep_V = Matrix<std::uint8_t>(stack, embedding_);
+  }
+  for (auto* matrix : {&m.scratch.first, &m.scratch.second}) *matrix = Matrix<T>(1, (rows + 1) * widest);
+}
+
+template <class T>
+LabelRows MtdNetwork<T>::labels(const Batch& batch) const {
+  return {batch.items->Y.view(), batch.items->G.view(), batch.rows};
+}
+
+// Decides with the step's random numbers which instances the encoders see and which fragments are hidden, and
+// gives every instance its row in the stack. Draws belong to (seed, epoch, row): one stream a row, one draw a
+// view.
+template <class T>
+void MtdNetwork<T>::plan(const Batch& batch) {
+  Memory& m = *memory_;
+  const Items& items = *batch.items;
+  const std::size_t b = batch.rows.size(), view_count = views_.size();
+  for (std::size_t i = 0; i < b; ++i) {
+    const std::uint32_t row = batch.rows[i];
+    Random random(batch.seed, Purpose::view_dropout, batch.epoch, row);
+    std::size_t kept = 0;
+    for (std::size_t v = 0; v < view_count; ++v) {
+      const bool hide =
+          options_.view_dropout > 0 && random.uniform() < static_cast<float>(options_.view_dropout);
+      m.left[i * view_count + v] = items.W(row, v) != 0 && !hide;
+      kept += m.left[i * view_count + v];
+    }
+    if (kept == 0)
+      for (std::size_t v = 0; v < view_count; ++v) m.left[i * view_count + v] = items.W(row, v) != 0;
+  }
+  m.stack_rows = m.target_rows = 0;
+  const bool all_targets = options_.decoder_input == "fused" && options_.reconstruct_hidden;
+  for (std::size_t v = 0; v < view_count; ++v) {
+    auto &block = m.blocks[v], &target = m.targets[v];
+    block.rows.clear();
+    block.fragments.clear();
+    target.rows.clear();
+    block.offset = m.stack_rows;
+    target.offset = m.target_rows;
+    for (std::size_t i = 0; i < b; ++i) {
+      const std::uint32_t row = batch.rows[i];
+      const bool left = m.left[i * view_count + v] != 0, wanted = all_targets ? items.W(row, v) != 0 : left;
+      m.slots(i, v) = left ? static_cast<std::int32_t>(block.offset + block.rows.size()) : kNoRow;
+      m.target_slots(i, v) = wanted ? static_cast<std::int32_t>(target.offset + target.rows.size()) : kNoRow;
+      if (left) block.rows.push_back(row);
+      if (wanted) target.rows.push_back(row);
+    }
+    block.missing = end_norm_ == EndNorm::batch ? b - block.rows.size() : 0;
+    m.stack_rows += block.total();
+    m.target_rows += target.total();
+  }
+  if (options_.mask_rate == 0) return;
+  const std::size_t unused_starts = options_.mask_start == "authors" ? 2
+                                    : options_.mask_start == "paper" ? 1
+                                                                     : 0;
+  for (std::size_t i = 0; i < b; ++i) {
+    Random random(batch.seed, Purpose::fragment, batch.epoch, batch.rows[i]);
+    for (std::size_t v = 0; v < view_count; ++v) {
+      const std::size_t d = shape_.columns[v];
+      const auto length = static_cast<std::size_t>(options_.mask_rate * static_cast<double>(d));
+      const std::size_t last = d - length > unused_starts ? d - length - unused_starts : 0;
+      const auto start = static_cast<std::size_t>(random.below(last + 1));
+      if (m.left[i * view_count + v] == 0) continue;
+      const std::size_t hidden = length + (options_.mask_length == "inclusive" ? 1 : 0);
+      m.blocks[v].fragments.push_back(
+          {static_cast<std::uint32_t>(start), static_cast<std::uint32_t>(std::min(d, start + hidden))});
+    }
+  }
+}
+
+// Asked at the start of an epoch: predictions for all training rows, clean, by the averaged parameters where
+// kept.
+template <class T>
+void MtdNetwork<T>::refresh_guesses(const Batch& batch) {
+  const T epoch = static_cast<T>(batch.epoch);
+  if (guess_epoch_(0, 0) == epoch) return;
+  predict(*batch.items, guesses_);
+  guess_epoch_(0, 0) = epoch;
+}
+
+template <class T>
+Losses MtdNetwork<T>::step(const Batch& batch, const UpdateRule& rule) {
+  assert(!shape_.prediction_only && batch.items->views() == views_.size() &&
+         batch.items->labels() == shape_.labels);
+  const std::size_t b = batch.rows.size();
+  reserve(b);
+  Memory& m = *memory_;
+  const bool guess = options_.guess_weight > 0 && batch.epoch >= options_.guess_from;
+  if (guess) refresh_guesses(batch);
+
+  plan(batch);
+  encode(batch);
+  fuse(batch);
+
+  // From the logits back to the fused vector. dF holds the gradient of C, of Z and of F in turn.
+  const MatrixView<T> logits = m.logits.view().top(b), dlogits = m.dlogits.view().top(b),
+                      dF = m.dF.view().top(b);
+  const MatrixView<const T> F = m.F.view().top(b), Z = m.Z.view().top(b), C = m.C.view().top(b);
+  double guess_value = 0, graph_value = 0, contrast_value = 0, instance_value = 0, view_value = 0,
+         decode_value = 0;
+  const double class_value = ops_->bce(logits, labels(batch), bce_, 1, dlogits);
+  if (guess) guess_value = ops_->guess_loss(logits, labels(batch), guesses_, options_.guess_weight, dlogits);
+  const bool dropped = options_.fused_dropout > 0;
+  classifier_.backward(*ops_, parameters_, dropped ? C : Z, dlogits, false, rule, dF);
+  if (dropped) ops_->dropout_backward(options_.fused_dropout, m.keep_C.view().top(b), dF);
+  if (options_.alpha > 0) graph_value = ops_->graph_loss(Z, labels(batch), graph_, options_.alpha, dF);
+  if (options_.fused_relu) ops_->relu_backward(F, dF);
+
+  // Gradients of the embeddings, from every loss that reads them.
+  const std::size_t N = m.stack_rows;
+  const Slots slots = m.slots.view().top(b);
+  for (std::size_t c = 0; c < channels(); ++c) ops_->zero(m.dS[c].view().top(N));
+  if (decodes()) decode_value = decode(batch, rule);
+  if (channels() == 1) {
+    ops_->spread(dF, slots, Share::mean, true, m.dS[0].view().top(N));
+  } else if (!options_.gate) {
+    for (auto& dS : m.dS) ops_->spread(dF, slots, Share::mean, true, dS.view().top(N));
+  } else {
+    ops_->gate_backward(m.mean[0].view().top(b), m.mean[1].view().top(b), dF, m.dmean[0].view().top(b),
+                        m.dmean[1].view().top(b));
+    for (std::size_t c = 0; c < 2; ++c)
+      ops_->spread(m.dmean[c].view().top(b), slots, Share::mean, true, m.dS[c].view().top(N));
+  }
+  if (options_.beta > 0)
+    contrast_value = ops_->contrast_loss(m.S[0].view().top(N), m.S[1].view().top(N), slots, contrast_,
+                                         options_.beta, m.dS[0].view().top(N), m.dS[1].view().top(N));
+  if (options_.instance_weight > 0)
+    instance_value = ops_->instance_loss(m.S[0].view().top(N), slots, options_.instance_tau,
+                                         options_.instance_weight, m.dS[0].view().top(N));
+  if (classifies_views()) view_value = classify_views(batch, rule);
+  encode_backward(rule);
+
+  Losses losses;
+  losses.add("total", class_value + options_.guess_weight * guess_value + options_.alpha * graph_value +
+                          options_.beta * contrast_value + options_.gamma * decode_value +
+                          options_.view_weight * view_value + options_.instance_weight * instance_value);
+  losses.add("classification", class_value);
+  if (options_.alpha > 0) losses.add("graph", graph_value);
+  if (options_.beta > 0) losses.add("contrastive", contrast_value);
+  if (decodes()) losses.add("reconstruction", decode_value);
+  if (classifies_views()) losses.add("view", view_value);
+  if (guess) losses.add("guess", guess_value);
+  if (options_.instance_weight > 0) losses.add("instance", instance_value);
+  return losses;
+}
+
+template class MtdNetwork<float>;
+template class MtdNetwork<double>;
+
+}  // namespace lacuna

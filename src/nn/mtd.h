@@ -1,0 +1,87 @@
+// The masked two-channel decoupling network, in all its variants (nn/mtd_options.h). Symbols are the paper's:
+//   X'_v masked input · S_v, O_v shared and proprietary embedding of view v · S̄, Ō their means over present
+//   views · F = σ(Ō) ⊙ S̄ fused · Z = ReLU(F) · P = σ(Z A + a) · X̄_v reconstruction.
+// docs/math.md has every equation with its gradient.
+#pragma once
+
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "nn/layers.h"
+#include "nn/mtd_options.h"
+#include "nn/network.h"
+#include "nn/parameters.h"
+#include "ops/ops.h"
+
+namespace lacuna {
+
+struct NetworkShape {
+  std::vector<std::size_t> columns;  // per view
+  std::size_t labels = 0;
+  std::size_t training_rows = 0;      // how many items there are to learn from; only guesses need it
+  bool prediction_only = false;       // leave out decoders and view classifiers; step() is then not allowed
+  std::uint64_t most_parameters = 0;  // Exit::data rather than memory for more than these; 0 = no limit
+};
+
+template <class T>
+class MtdNetwork final : public BasicNetwork<T> {
+ public:
+  MtdNetwork(const MtdOptions& options, const NetworkShape& shape, std::uint64_t seed,
+             std::unique_ptr<Ops<T>> ops);
+  ~MtdNetwork() override;
+
+  void keep(OptimiserState state) override;
+  Losses step(const Batch& batch, const UpdateRule& rule) override;
+  void predict(const Items& items, MatrixView<T> scores) const override;
+  void visit(typename BasicNetwork<T>::Visitor visitor) override { parameters_.visit(visitor); }
+  void visit_buffers(typename BasicNetwork<T>::BufferVisitor visitor) override;
+  std::uint64_t parameters() const override { return parameters_.count(false); }
+  std::uint64_t parameters_for_prediction() const override { return parameters_.count(true); }
+
+  // Cosines between the embeddings of one item, (h, h) with h = channels x views: shared ones first, then
+  // proprietary. Rows and columns of views that the item lacks are 0.
+  Matrix<T> channel_similarity(const Items& items, std::size_t row) const;
+
+ private:
+  struct View {
+    std::vector<Chain<T>> encoders;  // one a channel
+    std::vector<Norm<T>> norms;
+    Chain<T> decoder;
+    Linear<T> classifier;
+  };
+  struct Memory;     // everything a step writes besides parameters
+  struct Embedding;  // stacks and slots of a prediction
+
+  void reserve(std::size_t rows);
+  void plan(const Batch& batch);    // hides views and fragments, numbers the stack's rows
+  void encode(const Batch& batch);  // X' -> S, O
+  void fuse(const Batch& batch);    // S, O -> F -> Z -> logits
+  double decode(const Batch& batch, const UpdateRule& rule);          // both ways; adds to dS, dO or dF
+  double classify_views(const Batch& batch, const UpdateRule& rule);  // both ways; adds to dS
+  void encode_backward(const UpdateRule& rule);
+  void refresh_guesses(const Batch& batch);
+  LabelRows labels(const Batch& batch) const;
+  Embedding embed(const Items& items, std::size_t begin, std::size_t count) const;
+  bool decodes() const { return options_.gamma > 0 && !shape_.prediction_only; }
+  bool classifies_views() const { return options_.view_weight > 0 && !shape_.prediction_only; }
+  std::size_t channels() const { return static_cast<std::size_t>(options_.channels); }
+
+  MtdOptions options_;
+  NetworkShape shape_;
+  std::size_t embedding_ = 0;
+  EndNorm end_norm_ = EndNorm::none;
+  BatchNormSettings norm_;
+  BceSettings bce_;
+  GraphSettings graph_;
+  ContrastSettings contrast_;
+  std::unique_ptr<Ops<T>> ops_;
+  Parameters<T> parameters_;
+  std::vector<View> views_;
+  Linear<T> classifier_;
+  Matrix<T> guesses_;      // (n, c) soft labels of the epoch below; empty where they are not used
+  Matrix<T> guess_epoch_;  // (1, 1), -1 = none yet
+  std::unique_ptr<Memory> memory_;
+};
+
+}  // namespace lacuna

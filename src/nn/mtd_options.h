@@ -1,0 +1,81 @@
+// What can be chosen about the two-channel network. Every place where the paper and its authors' program
+// differ in what is computed is an option (docs/math.md has the table), and so is every part of the small
+// network that is our default. The values here are those of preset `best`; methods/presets.cc lists what the
+// other presets change.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "base/options.h"
+
+namespace lacuna {
+
+struct MtdOptions {
+  // Encoders: hidden widths, absolute ("1500") or relative to the view's columns ("0.8d").
+  std::vector<std::string> encoder_widths = {"1024"};
+  std::int64_t embedding = 512;    // d_e; 0 = as many as labels
+  double width = 1;                // factor on all hidden widths
+  std::string end_norm = "layer";  // batch, batch-present, layer, none
+  double norm_momentum = .1;       // of batch norm's running statistics
+  double norm_epsilon = 1e-5;
+  std::int64_t channels = 1;  // 2: shared and proprietary
+  bool gate = true;           // with two channels: σ(Ō)·S̄; otherwise S̄ + Ō
+  bool fused_relu = true;     // ReLU on the fused vector before classifier and graph loss
+
+  // Masks and dropout, in training only.
+  double mask_rate = .25;             // σ: share of a view's coordinates that is hidden
+  std::string mask_start = "paper";   // last start: all d-l, paper d-l-1, authors d-l-2
+  std::string mask_length = "exact";  // exact: l = floor(σd); inclusive: l + 1
+  double view_dropout = .3;           // hide each present view so often, never all of a row
+  double hidden_dropout = .5;         // after each hidden ReLU of the encoders
+  double fused_dropout = .3;          // before the classifiers
+
+  // Classifier and its loss.
+  double classifier_bias = -4;        // initial biases of all classifiers; 0 = drawn like the others
+  std::string bce_form = "softplus";  // softplus, log
+  double bce_epsilon = 1e-5;          // inside the logarithms of `log`
+  std::string bce_divisor = "known";  // known: number of known labels; all: rows times labels
+
+  // Weak label-guided graph.
+  double alpha = 0;
+  double graph_eta = 100;
+  bool graph_normalise = true;       // fused rows to length 1 first
+  std::string graph_form = "trace";  // trace; pairwise is twice that
+
+  // Cross-channel contrast.
+  double beta = 0;
+  std::string contrast_share = "sum";  // sum or mean over the batch's rows
+  double contrast_factor = .5;
+  double contrast_epsilon = 1e-6;             // added to each positive similarity
+  std::string contrast_count = "views";       // N: views k, or pairs k²
+  std::string contrast_positives = "others";  // shared-shared pairs: others (u ≠ v), self (u = v)
+
+  // Reconstruction.
+  double gamma = .01;
+  std::vector<std::string> decoder_widths = {"512"};  // absolute, "0.8d", or relative to the embedding ("1e")
+  std::string decoder_input = "fused";                // sum: S_v + O_v; fused: the fused vector before ReLU
+  std::string reconstruction_target = "clean";        // clean, masked
+  bool reconstruct_hidden = true;                     // with `fused`: also views that view dropout has hidden
+
+  // Classifiers of single views, in training only.
+  double view_weight = 3;
+  double view_teacher = .9;  // share taught by the fused probability; the rest by known labels
+
+  // Soft labels for unknown entries, from the network's own predictions at the start of each epoch.
+  double guess_weight = 0;
+  std::int64_t guess_from = 20;  // first epoch (0, 1, ...) that uses them
+
+  // Instance contrast between pairs of views (the loss of DICNet; not an option of MTD).
+  double instance_weight = 0, instance_tau = .5;
+
+  void declare(Options& options);
+  void check() const;  // Exit::usage where single values are right but do not go together
+};
+
+// "1500", "0.8d", "1e" -> a width of at least 1.
+std::size_t resolve_width(const std::string& text, std::size_t columns, std::size_t embedding, double factor);
+
+}  // namespace lacuna

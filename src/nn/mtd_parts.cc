@@ -1,0 +1,245 @@
+// The parts of a step, each forward beside its backward, and prediction.
+#include <cmath>
+#include <limits>
+#include <numeric>
+
+#include "nn/mtd_memory.h"
+
+namespace lacuna {
+namespace {
+
+constexpr std::uint32_t kFusedDropoutLayer = 1u << 30, kViewDropoutLayer = kFusedDropoutLayer + 1;
+constexpr std::size_t kPredictRows = 512;  // a prediction works on blocks of so many rows
+
+}  // namespace
+
+template <class T>
+void MtdNetwork<T>::encode(const Batch& batch) {
+  Memory& m = *memory_;
+  for (std::size_t v = 0; v < views_.size(); ++v) {
+    const auto& block = m.blocks[v];
+    const MatrixView<T> X = m.X[v].view().top(block.total());
+    ops_->gather(batch.items->X[v], block.rows, block.fragments, X.top(block.rows.size()));
+    if (block.missing > 0) ops_->zero(X.slice(block.rows.size(), 1));
+    for (std::size_t c = 0; c < channels(); ++c) {
+      const MatrixView<T> U = m.U[c].view().slice(block.offset, block.total());
+      const Draws draws{batch.seed, batch.step, 0, block.rows};
+      views_[v].encoders[c].forward(*ops_, parameters_, X, options_.hidden_dropout, draws, m.encoders[v][c],
+                                    U);
+      views_[v].norms[c].forward(*ops_, parameters_, U, block.missing, norm_,
+                                 m.saved[c].view().slice(block.offset, block.total()),
+                                 m.S[c].view().slice(block.offset, block.total()));
+    }
+  }
+}
+
+template <class T>
+void MtdNetwork<T>::encode_backward(const UpdateRule& rule) {
+  Memory& m = *memory_;
+  for (std::size_t v = 0; v < views_.size(); ++v) {
+    const auto& block = m.blocks[v];
+    const MatrixView<const T> X = m.X[v].view().top(block.total());
+    for (std::size_t c = 0; c < channels(); ++c) {
+      const MatrixView<T> dS = m.dS[c].view().slice(block.offset, block.total());
+      views_[v].norms[c].backward(*ops_, parameters_, m.U[c].view().slice(block.offset, block.total()),
+                                  block.missing, m.saved[c].view().slice(block.offset, block.total()), rule,
+                                  dS);
+      views_[v].encoders[c].backward(*ops_, parameters_, X, dS, options_.hidden_dropout, block.rows.size(),
+                                     m.encoders[v][c], rule, m.scratch, {});
+    }
+  }
+}
+
+template <class T>
+void MtdNetwork<T>::fuse(const Batch& batch) {
+  Memory& m = *memory_;
+  const std::size_t b = batch.rows.size();
+  const Slots slots = m.slots.view().top(b);
+  const MatrixView<T> F = m.F.view().top(b), Z = m.Z.view().top(b), C = m.C.view().top(b);
+  if (channels() == 1) {
+    ops_->collect(m.S[0], slots, Share::mean, false, F);
+  } else if (!options_.gate) {
+    ops_->collect(m.S[0], slots, Share::mean, false, F);
+    ops_->collect(m.S[1], slots, Share::mean, true, F);
+  } else {
+    for (std::size_t c = 0; c < 2; ++c)
+      ops_->collect(m.S[c], slots, Share::mean, false, m.mean[c].view().top(b));
+    ops_->gate_forward(m.mean[0].view().top(b), m.mean[1].view().top(b), F);
+  }
+  if (options_.fused_relu) {
+    ops_->relu_forward(F, Z);
+  } else {
+    ops_->copy(F, false, Z);
+  }
+  if (options_.fused_dropout > 0) {
+    ops_->copy(Z, false, C);
+    ops_->dropout_forward(options_.fused_dropout, {batch.seed, batch.step, kFusedDropoutLayer, batch.rows},
+                          m.keep_C.view().top(b), C);
+  }
+  classifier_.forward(*ops_, parameters_, options_.fused_dropout > 0 ? C : Z, false, m.logits.view().top(b));
+}
+
+// Decoders of the instances that are there: from S_v + O_v, or from the fused vector. Forward, loss and
+// backward of one view after the other, so that one view's reconstruction exists at a time.
+template <class T>
+double MtdNetwork<T>::decode(const Batch& batch, const UpdateRule& rule) {
+  Memory& m = *memory_;
+  const std::size_t b = batch.rows.size();
+  const bool fused = options_.decoder_input == "fused";
+  const std::size_t N = fused ? m.target_rows : m.stack_rows;
+  const MatrixView<T> D = m.D.view().top(N), dD = m.dD.view().top(N);
+  if (fused) {
+    ops_->spread(m.F.view().top(b), m.target_slots.view().top(b), Share::sum, false, D);
+  } else {
+    for (std::size_t c = 0; c < channels(); ++c) ops_->copy(m.S[c].view().top(N), c > 0, D);
+    ops_->zero(dD);  // the rows that stand for missing instances are not decoded
+  }
+  double value = 0;
+  for (std::size_t v = 0; v < views_.size(); ++v) {
+    const auto& block = fused ? m.targets[v] : m.blocks[v];
+    const std::size_t r = block.rows.size(), d = shape_.columns[v];
+    const MatrixView<T> input = D.slice(block.offset, r);
+    const MatrixView<T> reconstruction = PingPong<T>::take(m.reconstruction, r, d);
+    views_[v].decoder.forward(*ops_, parameters_, input, 0, {}, m.decoders[v], reconstruction);
+    MatrixView<T> target = m.X[v].view().top(options_.reconstruction_target == "masked" ? r : 0);
+    if (options_.reconstruction_target == "clean") {
+      target = PingPong<T>::take(m.target, r, d);
+      ops_->gather(batch.items->X[v], block.rows, {}, target);
+    }
+    value += ops_->reconstruction_loss(target, b, options_.gamma, reconstruction);
+    views_[v].decoder.backward(*ops_, parameters_, input, reconstruction, 0, 0, m.decoders[v], rule,
+                               m.scratch, dD.slice(block.offset, r));
+  }
+  if (fused) {
+    ops_->collect(dD, m.target_slots.view().top(b), Share::sum, true, m.dF.view().top(b));
+  } else {
+    for (std::size_t c = 0; c < channels(); ++c) ops_->copy(dD, true, m.dS[c].view().top(N));
+  }
+  return value;
+}
+
+// One linear classifier a view on dropout(ReLU(S_v)), taught mostly by the fused probability.
+template <class T>
+double MtdNetwork<T>::classify_views(const Batch& batch, const UpdateRule& rule) {
+  Memory& m = *memory_;
+  const std::size_t N = m.stack_rows, b = batch.rows.size();
+  const double rate = options_.fused_dropout;
+  const auto part = [](auto& matrix, const auto& block) {
+    return matrix.view().slice(block.offset, block.rows.size());
+  };
+  ops_->relu_forward(m.S[0].view().top(N), m.V.view().top(N));
+  for (std::size_t v = 0; v < views_.size(); ++v) {
+    const auto& block = m.blocks[v];
+    if (rate > 0)
+      ops_->dropout_forward(
+          rate, {batch.seed, batch.step, kViewDropoutLayer + static_cast<std::uint32_t>(v), block.rows},
+          part(m.keep_V, block), part(m.V, block));
+    views_[v].classifier.forward(*ops_, parameters_, part(m.V, block), false, part(m.view_logits, block));
+  }
+  const double value =
+      ops_->view_loss(m.logits.view().top(b), labels(batch), m.slots.view().top(b), options_.view_teacher,
+                      options_.view_weight, m.view_logits.view().top(N));
+  for (std::size_t v = 0; v < views_.size(); ++v) {
+    const auto& block = m.blocks[v];
+    views_[v].classifier.backward(*ops_, parameters_, part(m.V, block), part(m.view_logits, block), true,
+                                  rule, part(m.dV, block));
+    if (rate > 0) ops_->dropout_backward(rate, part(m.keep_V, block), part(m.dV, block));
+    ops_->copy(part(m.dV, block), true, part(m.dS[0], block));
+  }
+  return value;
+}
+
+template <class T>
+struct MtdNetwork<T>::Embedding {
+  Matrix<std::int32_t> slots;  // (count, m)
+  Matrix<T> S[2];              // stacks
+};
+
+// Embeddings of some rows without masks and dropout, by the parameters that predict.
+template <class T>
+auto MtdNetwork<T>::embed(const Items& items, std::size_t begin, std::size_t count) const -> Embedding {
+  Embedding result;
+  result.slots = Matrix<std::int32_t>(count, views_.size());
+  std::size_t stack = 0, widest = embedding_;
+  std::vector<std::vector<std::uint32_t>> rows(views_.size());
+  for (std::size_t v = 0; v < views_.size(); ++v) {
+    for (std::size_t i = 0; i < count; ++i) {
+      const bool there = items.W(begin + i, v) != 0;
+      result.slots(i, v) = there ? static_cast<std::int32_t>(stack++) : kNoRow;
+      if (there) rows[v].push_back(static_cast<std::uint32_t>(begin + i));
+    }
+    for (const auto& encoder : views_[v].encoders) widest = std::max(widest, encoder.widest());
+  }
+  for (std::size_t c = 0; c < channels(); ++c) result.S[c] = Matrix<T>(stack, embedding_);
+  PingPong<T> scratch{Matrix<T>(1, count * widest), Matrix<T>(1, count * widest)};
+  Matrix<T> input(1, count * widest), saved(count, 2);
+  std::size_t offset = 0;
+  for (std::size_t v = 0; v < views_.size(); ++v) {
+    const std::size_t r = rows[v].size();
+    const MatrixView<T> X = PingPong<T>::take(input, r, shape_.columns[v]);
+    ops_->gather(items.X[v], rows[v], {}, X);
+    for (std::size_t c = 0; c < channels(); ++c) {
+      const MatrixView<T> S = result.S[c].view().slice(offset, r);
+      views_[v].encoders[c].predict(*ops_, parameters_, X, scratch, S);
+      views_[v].norms[c].predict(*ops_, parameters_, norm_, saved.view().top(r), S);
+    }
+    offset += r;
+  }
+  return result;
+}
+
+template <class T>
+void MtdNetwork<T>::predict(const Items& items, MatrixView<T> scores) const {
+  for (std::size_t begin = 0; begin < items.rows(); begin += kPredictRows) {
+    const std::size_t count = std::min(kPredictRows, items.rows() - begin);
+    const Embedding embedding = embed(items, begin, count);
+    Matrix<T> F(count, embedding_), mean(channels() == 2 ? count : 0, embedding_);
+    ops_->collect(embedding.S[0], embedding.slots, Share::mean, false, F);
+    if (channels() == 2) {
+      ops_->collect(embedding.S[1], embedding.slots, Share::mean, false, mean);
+      if (options_.gate) {
+        Matrix<T> gated(count, embedding_);
+        ops_->gate_forward(F, mean, gated);
+        F.swap(gated);
+      } else {
+        ops_->copy(mean, true, F);
+      }
+    }
+    if (options_.fused_relu) ops_->relu_forward(F, F);
+    const MatrixView<T> out = scores.slice(begin, count);
+    classifier_.predict(*ops_, parameters_, F, false, out);
+    ops_->sigmoid(out, out);
+  }
+}
+
+template <class T>
+Matrix<T> MtdNetwork<T>::channel_similarity(const Items& items, std::size_t row) const {
+  const Embedding embedding = embed(items, row, 1);
+  const std::size_t m = views_.size();
+  Matrix<T> all(channels() * m, embedding_), similarity(channels() * m, channels() * m);
+  for (std::size_t c = 0; c < channels(); ++c)
+    for (std::size_t v = 0; v < m; ++v)
+      if (embedding.slots(0, v) != kNoRow)
+        std::ranges::copy(embedding.S[c].row(static_cast<std::size_t>(embedding.slots(0, v))),
+                          all.row(c * m + v).begin());
+  cosines<T>(all, similarity);
+  return similarity;
+}
+
+// The class itself is instantiated in mtd.cc.
+template void MtdNetwork<float>::encode(const Batch&);
+template void MtdNetwork<float>::encode_backward(const UpdateRule&);
+template void MtdNetwork<float>::fuse(const Batch&);
+template double MtdNetwork<float>::decode(const Batch&, const UpdateRule&);
+template double MtdNetwork<float>::classify_views(const Batch&, const UpdateRule&);
+template void MtdNetwork<float>::predict(const Items&, MatrixView<float>) const;
+template Matrix<float> MtdNetwork<float>::channel_similarity(const Items&, std::size_t) const;
+template void MtdNetwork<double>::encode(const Batch&);
+template void MtdNetwork<double>::encode_backward(const UpdateRule&);
+template void MtdNetwork<double>::fuse(const Batch&);
+template double MtdNetwork<double>::decode(const Batch&, const UpdateRule&);
+template double MtdNetwork<double>::classify_views(const Batch&, const UpdateRule&);
+template void MtdNetwork<double>::predict(const Items&, MatrixView<double>) const;
+template Matrix<double> MtdNetwork<double>::channel_similarity(const Items&, std::size_t) const;
+
+}  // namespace lacuna

@@ -1,0 +1,57 @@
+// All learned numbers of a network in one arena with named slices, so that saving, comparing, averaging and
+// gradient checks are one loop each. Optimiser state lies in arenas of the same layout and exists only where
+// it is kept.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "base/matrix.h"
+#include "nn/network.h"
+#include "ops/update.h"
+
+namespace lacuna {
+
+struct ParameterKind {
+  bool decay = true;           // weight decay applies (matrices, not biases and norms)
+  bool for_prediction = true;  // false: only training needs it
+};
+
+template <class T>
+class Parameters {
+ public:
+  using Id = std::uint32_t;
+
+  // First every parameter is added, then memory is taken for all of them, zeroed.
+  Id add(std::string name, std::size_t rows, std::size_t cols, ParameterKind kind);
+  void allocate();
+  void keep(OptimiserState state);  // state that is there already stays
+
+  ParameterView<T> view(Id id);
+  MatrixView<const T> value(Id id) const { return slice(values_, id); }
+  // What predictions use: the running average where it is kept.
+  MatrixView<const T> predictor(Id id) const { return slice(means_.empty() ? values_ : means_, id); }
+
+  // U(-bound, bound); the draws belong to (seed, id, row) and do not depend on threads.
+  void draw_uniform(Id id, std::uint64_t seed, double bound);
+  void fill(Id id, double value);
+
+  void visit(typename BasicNetwork<T>::Visitor visitor);
+  std::uint64_t count(bool for_prediction_only) const;
+
+ private:
+  struct Slice {
+    std::string name;
+    std::size_t offset, rows, cols;
+    ParameterKind kind;
+  };
+  MatrixView<T> slice(Matrix<T>& arena, Id id);
+  MatrixView<const T> slice(const Matrix<T>& arena, Id id) const;
+
+  std::vector<Slice> slices_;
+  std::size_t total_ = 0;
+  Matrix<T> values_, firsts_, seconds_, means_;  // (1, total) each
+};
+
+}  // namespace lacuna

@@ -1,0 +1,333 @@
+// The layers of the CPU implementation; its losses are in cpu_losses.cc.
+#include "ops/cpu.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "base/threads.h"
+#include "ops/scalar.h"
+
+namespace lacuna {
+namespace {
+
+// f(row) for all rows, several in a chunk.
+template <class F>
+void each_row(std::size_t rows, std::size_t cols, F&& f) {
+  parallel_for(rows, row_grain(cols), [&](std::size_t begin, std::size_t end) {
+    for (std::size_t r = begin; r < end; ++r) f(r);
+  });
+}
+
+float row_share(Slots slots, std::size_t i, Share share) {
+  int k = 0;
+  for (std::size_t v = 0; v < slots.cols; ++v) k += slots(i, v) != kNoRow;
+  return k == 0 ? 0.f : share == Share::mean ? 1.f / static_cast<float>(k) : 1.f;
+}
+
+constexpr std::size_t kColumns = 64;  // batch norm works on so many columns at a time
+
+}  // namespace
+
+void CpuOps::gather(MatrixView<const float> source, std::span<const std::uint32_t> rows,
+                    std::span<const Fragment> hidden, Output out) const {
+  each_row(rows.size(), out.cols, [&](std::size_t r) {
+    const auto from = source.row(rows[r]);
+    const auto to = out.row(r);
+    std::copy(from.begin(), from.end(), to.begin());
+    if (!hidden.empty()) std::fill(to.begin() + hidden[r].begin, to.begin() + hidden[r].end, 0.f);
+  });
+}
+
+void CpuOps::collect(Input stack, Slots slots, Share share, bool add, Output out) const {
+  each_row(slots.rows, out.cols * slots.cols, [&](std::size_t i) {
+    float* sum = scratch<float, 0>(out.cols);
+    std::fill(sum, sum + out.cols, 0.f);
+    for (std::size_t v = 0; v < slots.cols; ++v) {
+      if (slots(i, v) == kNoRow) continue;
+      const float* x = stack.row(static_cast<std::size_t>(slots(i, v))).data();
+      for (std::size_t j = 0; j < out.cols; ++j) sum[j] += x[j];
+    }
+    const float factor = row_share(slots, i, share);
+    float* y = out.row(i).data();
+    if (add) {
+      for (std::size_t j = 0; j < out.cols; ++j) y[j] += factor * sum[j];
+    } else {
+      for (std::size_t j = 0; j < out.cols; ++j) y[j] = factor * sum[j];
+    }
+  });
+}
+
+void CpuOps::spread(Input rows, Slots slots, Share share, bool add, Output stack) const {
+  each_row(slots.rows, rows.cols * slots.cols, [&](std::size_t i) {
+    const float factor = row_share(slots, i, share);
+    const float* x = rows.row(i).data();
+    for (std::size_t v = 0; v < slots.cols; ++v) {
+      if (slots(i, v) == kNoRow) continue;
+      float* y = stack.row(static_cast<std::size_t>(slots(i, v))).data();
+      if (add) {
+        for (std::size_t j = 0; j < rows.cols; ++j) y[j] += factor * x[j];
+      } else {
+        for (std::size_t j = 0; j < rows.cols; ++j) y[j] = factor * x[j];
+      }
+    }
+  });
+}
+
+void CpuOps::linear_forward(Input X, Input W, Input b, bool relu, Output Y) const {
+  lacuna::linear_forward(X, W, b.row(0), relu, precision_, Y);
+}
+
+void CpuOps::linear_backward(Input X, Input dY, bool mask_by_input, const UpdateRule& rule,
+                             ParameterView<float> W, ParameterView<float> b, Output dX) const {
+  lacuna::linear_backward(X, dY, mask_by_input, precision_, rule, W, b, dX);
+}
+
+// Rows of a view's block have weight 1, but for the last one if it stands for missing instances. Sums in
+// double.
+void CpuOps::batch_norm_forward(Input U, std::size_t missing, Input gamma, Input beta,
+                                const BatchNormSettings& settings, Output running, Output saved,
+                                Output Y) const {
+  if (U.rows == 0) return;
+  const double n = static_cast<double>(missing > 0 ? U.rows - 1 + missing : U.rows);
+  parallel_for(U.cols, kColumns, [&](std::size_t begin, std::size_t end) {
+    const std::size_t width = end - begin;
+    double mean[kColumns] = {}, variance[kColumns] = {};
+    for (std::size_t r = 0; r < U.rows; ++r) {
+      const double weight = missing > 0 && r + 1 == U.rows ? static_cast<double>(missing) : 1;
+      const float* u = &U(r, begin);
+      for (std::size_t j = 0; j < width; ++j) mean[j] += weight * static_cast<double>(u[j]);
+    }
+    for (std::size_t j = 0; j < width; ++j) mean[j] /= n;
+    for (std::size_t r = 0; r < U.rows; ++r) {
+      const double weight = missing > 0 && r + 1 == U.rows ? static_cast<double>(missing) : 1;
+      const float* u = &U(r, begin);
+      for (std::size_t j = 0; j < width; ++j) {
+        const double difference = static_cast<double>(u[j]) - mean[j];
+        variance[j] += weight * difference * difference;
+      }
+    }
+    float factor[kColumns], shift[kColumns];
+    for (std::size_t j = 0; j < width; ++j) {
+      variance[j] /= n;
+      const double unbiased = n > 1 ? variance[j] * n / (n - 1) : variance[j];
+      float &running_mean = running(0, begin + j), &running_variance = running(1, begin + j);
+      running_mean += static_cast<float>(settings.momentum * (mean[j] - static_cast<double>(running_mean)));
+      running_variance +=
+          static_cast<float>(settings.momentum * (unbiased - static_cast<double>(running_variance)));
+      saved(0, begin + j) = static_cast<float>(mean[j]);
+      saved(1, begin + j) = static_cast<float>(1 / std::sqrt(variance[j] + settings.epsilon));
+      factor[j] = gamma(0, begin + j) * saved(1, begin + j);
+      shift[j] = saved(0, begin + j);
+    }
+    for (std::size_t r = 0; r < U.rows; ++r) {
+      const float *u = &U(r, begin), *b = &beta(0, begin);
+      float* y = &Y(r, begin);
+      for (std::size_t j = 0; j < width; ++j) y[j] = factor[j] * (u[j] - shift[j]) + b[j];
+    }
+  });
+}
+
+void CpuOps::batch_norm_backward(Input U, std::size_t missing, Input saved, const UpdateRule& rule,
+                                 ParameterView<float> gamma, ParameterView<float> beta, Output dY) const {
+  const double n = std::max(1., static_cast<double>(missing > 0 ? U.rows - 1 + missing : U.rows));
+  const std::size_t d = gamma.value.cols;
+  float *all_dgamma = scratch<float, 2>(d), *all_dbeta = scratch<float, 3>(d);
+  parallel_for(d, kColumns, [&](std::size_t begin, std::size_t end) {
+    const std::size_t width = end - begin;
+    double dgamma[kColumns] = {}, dbeta[kColumns] = {};
+    const float *mean = &saved(0, begin), *inverse = &saved(1, begin);
+    for (std::size_t r = 0; r < U.rows; ++r) {
+      const double weight = missing > 0 && r + 1 == U.rows ? static_cast<double>(missing) : 1;
+      const float *u = &U(r, begin), *dy = &dY(r, begin);
+      for (std::size_t j = 0; j < width; ++j) {
+        const double g = weight * static_cast<double>(dy[j]);
+        dgamma[j] += g * static_cast<double>((u[j] - mean[j]) * inverse[j]);
+        dbeta[j] += g;
+      }
+    }
+    float factor[kColumns], mean_g[kColumns], mean_gu[kColumns];
+    for (std::size_t j = 0; j < width; ++j) {
+      factor[j] = gamma.value(0, begin + j) * inverse[j];
+      mean_g[j] = static_cast<float>(dbeta[j] / n);
+      mean_gu[j] = static_cast<float>(dgamma[j] / n) * inverse[j];
+    }
+    for (std::size_t r = 0; r < U.rows; ++r) {
+      const float weight = missing > 0 && r + 1 == U.rows ? static_cast<float>(missing) : 1.f;
+      const float* u = &U(r, begin);
+      float* dy = &dY(r, begin);
+      for (std::size_t j = 0; j < width; ++j)
+        dy[j] = weight * factor[j] * (dy[j] - mean_g[j] - (u[j] - mean[j]) * mean_gu[j]);
+    }
+    for (std::size_t j = 0; j < width; ++j) {
+      all_dgamma[begin + j] = static_cast<float>(dgamma[j]);
+      all_dbeta[begin + j] = static_cast<float>(dbeta[j]);
+    }
+  });
+  update_parameter<float>(rule, {all_dgamma, 1, d}, gamma);
+  update_parameter<float>(rule, {all_dbeta, 1, d}, beta);
+}
+
+void CpuOps::batch_norm_apply(Input U, Input gamma, Input beta, const BatchNormSettings& settings,
+                              Input running, Output Y) const {
+  float* factor = scratch<float, 1>(U.cols);
+  for (std::size_t j = 0; j < U.cols; ++j)
+    factor[j] = gamma(0, j) / std::sqrt(running(1, j) + static_cast<float>(settings.epsilon));
+  each_row(U.rows, U.cols, [&](std::size_t r) {
+    const float *u = U.row(r).data(), *mean = running.row(0).data(), *b = beta.row(0).data();
+    float* y = Y.row(r).data();
+    for (std::size_t j = 0; j < U.cols; ++j) y[j] = factor[j] * (u[j] - mean[j]) + b[j];
+  });
+}
+
+namespace {
+
+// A sum in sixteen lanes, so that it vectorises without reassociation by the compiler.
+constexpr std::size_t kLanes = 16;
+template <class F>
+float lane_sum(std::size_t count, F&& term) {
+  float lanes[kLanes] = {};
+  std::size_t j = 0;
+  for (; j + kLanes <= count; j += kLanes)
+    for (std::size_t l = 0; l < kLanes; ++l) lanes[l] += term(j + l);
+  for (std::size_t l = 0; j < count; ++j, ++l) lanes[l] += term(j);
+  for (std::size_t half = kLanes / 2; half > 0; half /= 2)
+    for (std::size_t l = 0; l < half; ++l) lanes[l] += lanes[l + half];
+  return lanes[0];
+}
+
+}  // namespace
+
+void CpuOps::layer_norm_forward(Input U, Input gamma, Input beta, double epsilon, Output saved,
+                                Output Y) const {
+  const float d = static_cast<float>(U.cols);
+  each_row(U.rows, U.cols, [&](std::size_t r) {
+    const float *u = U.row(r).data(), *g = gamma.row(0).data(), *b = beta.row(0).data();
+    float* y = Y.row(r).data();
+    const float mean = lane_sum(U.cols, [&](std::size_t j) { return u[j]; }) / d;
+    const float variance = lane_sum(U.cols, [&](std::size_t j) { return (u[j] - mean) * (u[j] - mean); }) / d;
+    const float inverse = 1 / std::sqrt(variance + static_cast<float>(epsilon));
+    saved(r, 0) = mean;
+    saved(r, 1) = inverse;
+    for (std::size_t j = 0; j < U.cols; ++j) y[j] = g[j] * ((u[j] - mean) * inverse) + b[j];
+  });
+}
+
+void CpuOps::layer_norm_backward(Input U, Input saved, const UpdateRule& rule, ParameterView<float> gamma,
+                                 ParameterView<float> beta, Output dY) const {
+  const std::size_t d = gamma.value.cols;
+  float *dgamma = scratch<float, 2>(d), *dbeta = scratch<float, 3>(d);
+  parallel_for(d, kColumns, [&](std::size_t begin, std::size_t end) {
+    std::fill(dgamma + begin, dgamma + end, 0.f);
+    std::fill(dbeta + begin, dbeta + end, 0.f);
+    for (std::size_t r = 0; r < U.rows; ++r) {
+      const float *u = U.row(r).data(), *dy = dY.row(r).data();
+      const float mean = saved(r, 0), inverse = saved(r, 1);
+      for (std::size_t j = begin; j < end; ++j) {
+        dgamma[j] += dy[j] * ((u[j] - mean) * inverse);
+        dbeta[j] += dy[j];
+      }
+    }
+  });
+  each_row(U.rows, U.cols, [&](std::size_t r) {
+    const float *u = U.row(r).data(), *g = gamma.value.row(0).data();
+    float* dy = dY.row(r).data();
+    const float mean = saved(r, 0), inverse = saved(r, 1), width = static_cast<float>(d);
+    const float mean_g = lane_sum(d, [&](std::size_t j) { return g[j] * dy[j]; }) / width;
+    const float mean_gu =
+        lane_sum(d, [&](std::size_t j) { return g[j] * dy[j] * (u[j] - mean); }) * inverse / width;
+    for (std::size_t j = 0; j < d; ++j)
+      dy[j] = inverse * (g[j] * dy[j] - mean_g - (u[j] - mean) * inverse * mean_gu);
+  });
+  update_parameter<float>(rule, {dgamma, 1, d}, gamma);
+  update_parameter<float>(rule, {dbeta, 1, d}, beta);
+}
+
+void CpuOps::dropout_forward(double rate, const Draws& draws, MatrixView<std::uint8_t> keep, Output X) const {
+  const std::uint32_t threshold = dropout_threshold(rate);
+  const float scale = static_cast<float>(dropout_scale(rate));
+  each_row(X.rows, X.cols * 4, [&](std::size_t r) {
+    float* x = X.row(r).data();
+    std::uint8_t* k = keep.row(r).data();
+    for (std::size_t begin = 0; begin < X.cols; begin += 8) {
+      const Words words = dropout_words(draws, draws.rows[r], static_cast<std::uint32_t>(begin / 8));
+      const std::size_t end = std::min(X.cols, begin + 8);
+      for (std::size_t j = begin; j < end; ++j) k[j] = dropout_bits(words, j) >= threshold;
+    }
+    for (std::size_t j = 0; j < X.cols; ++j) x[j] *= k[j] != 0 ? scale : 0.f;
+  });
+}
+
+void CpuOps::dropout_backward(double rate, MatrixView<const std::uint8_t> keep, Output dX) const {
+  const float scale = static_cast<float>(dropout_scale(rate));
+  each_row(dX.rows, dX.cols, [&](std::size_t r) {
+    float* dx = dX.row(r).data();
+    const std::uint8_t* k = keep.row(r).data();
+    for (std::size_t j = 0; j < dX.cols; ++j) dx[j] *= k[j] != 0 ? scale : 0.f;
+  });
+}
+
+void CpuOps::relu_forward(Input X, Output Y) const {
+  each_row(X.rows, X.cols, [&](std::size_t r) {
+    const float* x = X.row(r).data();
+    float* y = Y.row(r).data();
+    for (std::size_t j = 0; j < X.cols; ++j) y[j] = x[j] > 0 ? x[j] : 0.f;
+  });
+}
+
+void CpuOps::relu_backward(Input X, Output dX) const {
+  each_row(X.rows, X.cols, [&](std::size_t r) {
+    const float* x = X.row(r).data();
+    float* dx = dX.row(r).data();
+    for (std::size_t j = 0; j < X.cols; ++j) dx[j] = x[j] > 0 ? dx[j] : 0.f;
+  });
+}
+
+void CpuOps::copy(Input X, bool add, Output Y) const {
+  each_row(X.rows, X.cols, [&](std::size_t r) {
+    const float* x = X.row(r).data();
+    float* y = Y.row(r).data();
+    if (add) {
+      for (std::size_t j = 0; j < X.cols; ++j) y[j] += x[j];
+    } else {
+      std::copy(x, x + X.cols, y);
+    }
+  });
+}
+
+void CpuOps::zero(Output X) const {
+  each_row(X.rows, X.cols, [&](std::size_t r) { std::ranges::fill(X.row(r), 0.f); });
+}
+
+void CpuOps::sigmoid(Input X, Output P) const {
+  each_row(X.rows, X.cols * 8, [&](std::size_t r) {
+    const float* x = X.row(r).data();
+    float* p = P.row(r).data();
+    for (std::size_t j = 0; j < X.cols; ++j) p[j] = sigmoid_of(x[j]);
+  });
+}
+
+void CpuOps::gate_forward(Input S, Input O, Output Z) const {
+  each_row(S.rows, S.cols * 8, [&](std::size_t r) {
+    const float *s = S.row(r).data(), *o = O.row(r).data();
+    float* z = Z.row(r).data();
+    for (std::size_t j = 0; j < S.cols; ++j) z[j] = s[j] * sigmoid_of(o[j]);
+  });
+}
+
+void CpuOps::gate_backward(Input S, Input O, Input dZ, Output dS, Output dO) const {
+  each_row(S.rows, S.cols * 8, [&](std::size_t r) {
+    const float *s = S.row(r).data(), *o = O.row(r).data(), *dz = dZ.row(r).data();
+    float *ds = dS.row(r).data(), *d_o = dO.row(r).data();
+    for (std::size_t j = 0; j < S.cols; ++j) {
+      const float gate = sigmoid_of(o[j]);
+      ds[j] = dz[j] * gate;
+      d_o[j] = dz[j] * s[j] * gate * (1 - gate);
+    }
+  });
+}
+
+std::unique_ptr<Ops<float>> make_cpu_ops(Precision precision) {
+  return std::make_unique<CpuOps>(precision);
+}
+
+}  // namespace lacuna

@@ -1,0 +1,172 @@
+// The whole network: gradients in double against finite differences of the returned loss, for every preset
+// and every option that changes what is computed; the row that stands for missing instances; gaps of every
+// kind.
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <map>
+
+#include "network_cases.h"
+#include "ops/ops.h"
+
+namespace lacuna {
+namespace {
+
+using Net = MtdNetwork<double>;
+
+std::map<std::string, Matrix<double>> values_of(Net& network) {
+  std::map<std::string, Matrix<double>> values;
+  network.visit([&](const std::string& name, ParameterView<double> p, bool) {
+    values[name] = Matrix<double>(p.value.rows, p.value.cols);
+    values[name].copy_from(p.value);
+  });
+  return values;
+}
+
+void restore(Net& network, const std::map<std::string, Matrix<double>>& values) {
+  network.visit([&](const std::string& name, ParameterView<double> p, bool) {
+    for (std::size_t i = 0; i < p.value.rows; ++i)
+      for (std::size_t j = 0; j < p.value.cols; ++j) p.value(i, j) = values.at(name)(i, j);
+  });
+}
+
+double& element(Net& network, const std::string& wanted, std::size_t i, std::size_t j) {
+  double* found = nullptr;
+  network.visit([&](const std::string& name, ParameterView<double> p, bool) {
+    if (name == wanted) found = &p.value(i, j);
+  });
+  return *found;
+}
+
+// Compares every gradient (or up to `most` elements of each parameter) with central differences of the total
+// loss. The teacher of the view classifiers is held constant by definition, so its share is checked apart
+// (see below).
+void check_gradients(const MtdOptions& options, const Items& items, std::uint64_t seed,
+                     std::size_t most = 12) {
+  Net network(options, shape_of(items), seed, make_reference_ops<double>());
+  network.keep({});
+  const auto rows = all_rows(items);
+  const Batch batch{&items, rows, seed, 1, 3};
+  const auto before = values_of(network);
+  const double total = network.step(batch, gradient_rule()).total();
+  ASSERT_TRUE(std::isfinite(total));
+  const auto after = values_of(network);
+  restore(network, before);
+  const auto loss = [&] {
+    const double value = network.step(batch, gradient_rule()).total();
+    restore(network, before);
+    return value;
+  };
+  EXPECT_EQ(loss(), total) << "a step must be a function of parameters and batch";
+  Random pick(seed, Purpose::test, 7);
+  double largest = 0;
+  for (const auto& [name, old] : before)
+    for (std::size_t t = 0; t < std::min(most, old.rows() * old.cols()); ++t) {
+      const std::size_t at = pick.below(old.rows() * old.cols()), i = at / old.cols(), j = at % old.cols();
+      const double gradient = old(i, j) - after.at(name)(i, j);
+      const auto difference = [&](double h) {
+        element(network, name, i, j) = old(i, j) + h;
+        const double up = loss();
+        element(network, name, i, j) = old(i, j) - h;
+        return (up - loss()) / (2 * h);
+      };
+      // A ReLU may bend inside the wide interval: then the narrow one decides.
+      double numeric = difference(1e-5);
+      if (std::abs(numeric - gradient) > 1e-7 + 1e-5 * std::abs(gradient)) numeric = difference(1e-7);
+      EXPECT_NEAR(gradient, numeric, 1e-7 + 2e-5 * std::abs(gradient))
+          << name << " (" << i << ", " << j << ")";
+      largest = std::max(largest, std::abs(gradient));
+    }
+  EXPECT_GT(largest, 1e-4) << "nothing was tested";
+}
+
+struct Case {
+  const char* what;
+  const char* preset;
+  Changes changes;
+};
+
+const std::vector<Case>& cases() {
+  static const std::vector<Case> all = {
+      {"paper", "paper", {}},
+      {"authors", "authors", {}},
+      {"authors, loud losses", "authors", {{"alpha", "1"}, {"beta", "1"}, {"gamma", "1"}}},
+      {"repaired", "repaired", {{"alpha", "1"}, {"beta", "1"}}},
+      {"best without teacher", "best", {{"view-teacher", "0"}}},
+      {"best, all parts",
+       "best",
+       {{"view-teacher", "0"}, {"channels", "2"}, {"alpha", "1"}, {"beta", ".5"}, {"gamma", "1"}}},
+      {"best without view classifiers", "best", {{"view-weight", "0"}, {"reconstruct-hidden", "false"}}},
+      {"layer norm, sum decoder", "best", {{"view-teacher", "0"}, {"decoder-input", "sum"}}},
+      {"batch norm counting missing, dropout",
+       "best",
+       {{"view-teacher", "0"}, {"end-norm", "batch"}, {"hidden-dropout", "0"}}},
+      {"sum instead of gate", "repaired", {{"gate", "false"}, {"beta", "1"}}},
+      {"one channel", "authors", {{"channels", "1"}, {"beta", "0"}}},
+      {"no mask", "authors", {{"mask-rate", "0"}}},
+      {"contrast: mean, pairs",
+       "repaired",
+       {{"contrast-share", "mean"}, {"contrast-count", "pairs"}, {"beta", "1"}}},
+      {"contrast: self", "repaired", {{"contrast-positives", "self"}, {"beta", "1"}}},
+      {"graph: pairwise", "repaired", {{"graph-form", "pairwise"}, {"alpha", "3"}, {"graph-eta", "2"}}},
+      {"graph: not normalised",
+       "repaired",
+       {{"graph-normalise", "false"}, {"alpha", "3"}, {"graph-eta", "2"}}},
+      {"bce over all labels", "authors", {{"bce-divisor", "all"}}},
+      {"linear encoders and decoders",
+       "best",
+       {{"view-teacher", "0"}, {"encoder-widths", ""}, {"decoder-widths", ""}}},
+  };
+  return all;
+}
+
+class EveryCase : public testing::TestWithParam<std::size_t> {};
+
+TEST_P(EveryCase, GradientsAreThoseOfTheReturnedLoss) {
+  const Case& c = cases()[GetParam()];
+  SCOPED_TRACE(c.what);
+  for (std::uint64_t seed = 1; seed <= 3; ++seed) {
+    CaseShape shape;
+    if (seed == 2) shape = {.rows = 6, .columns = {10}, .labels = 3, .missing_views = 0};  // one view
+    if (seed == 3) shape = {.rows = 8, .columns = {6, 8, 5, 7}, .some_view_nobody_has = true};
+    check_gradients(small_options(c.preset, c.changes), random_items(shape, seed), seed);
+  }
+}
+
+// The fast implementation against the naive one, over several steps of an optimiser with all of its state.
+TEST_P(EveryCase, FastStepsAgreeWithNaiveOnes) {
+  const Case& c = cases()[GetParam()];
+  SCOPED_TRACE(c.what);
+  const Items items = random_items({.rows = 37, .columns = {21, 40, 9}, .labels = 19}, 5);
+  const auto options = small_options(c.preset, c.changes);
+  MtdNetwork<float> fast(options, shape_of(items), 3, make_cpu_ops(Precision::f32));
+  MtdNetwork<float> naive(options, shape_of(items), 3, make_reference_ops<float>());
+  const auto rows = all_rows(items);
+  UpdateRule rule;
+  rule.optimiser = GetParam() % 2 ? Optimiser::sgd : Optimiser::adamw;
+  rule.rate = GetParam() % 2 ? .1 : 1e-3;
+  rule.epsilon = 1e-3;  // a tiny one would turn rounding errors of zero gradients into full steps
+  rule.weight_decay = .1;
+  rule.average = .9;
+  for (auto* network : {&fast, &naive}) network->keep({.second = true, .mean = true});
+  for (std::uint32_t step = 0; step < 4; ++step) {
+    rule.step = step + 1;
+    // Batches of different sizes; the last one is a single row.
+    const auto part = std::span(rows).subspan(step * 9, step == 3 ? 1 : 9 + step);
+    const Batch batch{&items, part, 11, 0, step};
+    const Losses a = fast.step(batch, rule), b = naive.step(batch, rule);
+    ASSERT_EQ(a.count, b.count);
+    for (std::size_t k = 0; k < a.count; ++k)
+      EXPECT_NEAR(a.entries[k].value, b.entries[k].value, 2e-4 * (1 + std::abs(b.entries[k].value)))
+          << a.entries[k].name << " in step " << step;
+  }
+  Matrix<float> scores(items.rows(), items.labels()), truth(items.rows(), items.labels());
+  fast.predict(items, scores);
+  naive.predict(items, truth);
+  for (std::size_t i = 0; i < scores.rows(); ++i)
+    for (std::size_t j = 0; j < scores.cols(); ++j) ASSERT_NEAR(scores(i, j), truth(i, j), 2e-3);
+}
+INSTANTIATE_TEST_SUITE_P(Mtd, EveryCase, testing::Range(std::size_t{0}, cases().size()));
+
+}  // namespace
+}  // namespace lacuna
