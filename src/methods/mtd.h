@@ -18,7 +18,7 @@ class NetworkMethod : public Method {
   void fit(const Items& train, const Items& val, FitContext& context) override;
   void predict(const Items& items, MatrixView<float> scores) const override;
   void save(Tensors& file) const override;
-  void load(const Tensors& file) override;
+  void load(const Tensors& file, const ItemShape& shape) override;
   std::uint64_t parameters() const override { return network_ ? network_->parameters() : 0; }
 
   // Cosines between the embeddings of one item: shared ones of all views, then proprietary ones (nn/mtd.h).

@@ -37,18 +37,9 @@ void NetworkMethod::save(Tensors& file) const {
   });
 }
 
-// Shapes come from the tensors themselves, so that a lying file cannot ask for more memory than it has bytes.
-void NetworkMethod::load(const Tensors& file) {
-  const auto shape_of = [&](const std::string& name) {
-    const Tensor& tensor = file.at(name);
-    if (tensor.shape.size() != 2)
-      fail(Exit::data, "{}: tensor '{}' has {} dimensions, expected 2", file.path(), name,
-           tensor.shape.size());
-    return tensor.shape;
-  };
-  NetworkShape shape{.columns = {}, .labels = shape_of("classifier.bias")[1], .prediction_only = true};
-  for (std::size_t v = 0; file.has(fmt::format("shared.{}.0.weight", v)); ++v)
-    shape.columns.push_back(shape_of(fmt::format("shared.{}.0.weight", v))[0]);
+// A lying file cannot ask for more memory than it has bytes: the settings' own count is checked first.
+void NetworkMethod::load(const Tensors& file, const ItemShape& items) {
+  NetworkShape shape{.columns = items.columns, .labels = items.labels, .prediction_only = true};
   for (const auto& [name, tensor] : file.all()) shape.most_parameters += tensor.bytes.size() / sizeof(float);
   network_ = make_network(shape, 0);
   network_->visit([&](const std::string& name, ParameterView<float> p, bool) { file.get(name, p.value); });
