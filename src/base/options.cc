@@ -107,6 +107,7 @@ void Option::set(const std::string& text) {
                  },
                  [&](std::vector<std::string>* t) {  // repeated on the command line, or separated by commas
                    if (!given) t->clear();
+                   if (trim(text).empty()) return;
                    for (auto part : split(text, ',')) {
                      check_choice(std::string(part));
                      t->emplace_back(part);

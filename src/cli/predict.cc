@@ -20,7 +20,7 @@ struct PredictFlags {
   SourceFlags source;
   std::string out, part = "all";
   std::int64_t top = 0;
-  bool labels = false;
+  bool labels = false, calibrated = false;
   double threshold = -1;
   int threads = 0;
 
@@ -39,6 +39,9 @@ struct PredictFlags {
           "write the names of the labels decided by the model's thresholds instead of scores");
     o.add("threshold", threshold, "with --labels: decide by this score instead; -1 = the model's own")
         .range(-1, 1);
+    o.add("calibrated", calibrated,
+          "write probabilities calibrated on validation instead of raw scores (metrics of the paper are of "
+          "raw scores)");
     o.add("threads", threads, "threads, 0 = all; the result does not depend on it").range(0, 1024);
   }
 };
@@ -62,6 +65,10 @@ int predict(const Arguments& arguments) {
   const Selection selection = source.part(part_from_name(flags.part));
   const std::size_t rows = selection.rows.size(), classes = model.label_names().size();
 
+  if (flags.calibrated && model.calibration().empty())
+    fail(Exit::mismatch,
+         "{}: has no calibration: it was trained without validation rows that have known labels",
+         flags.model);
   const ScoresLayout layout{rows, model.label_names(), [&](std::size_t i) {
                               const std::uint32_t at = selection.rows[i];
                               return source.data().ids.empty() ? std::to_string(at) : source.data().ids[at];
@@ -69,7 +76,14 @@ int predict(const Arguments& arguments) {
   const double begun = clock_seconds();
   if (flags.top == 0 && !flags.labels) {
     const auto writer = write_scores(flags.out, layout);
-    model.predict(selection, [&](std::size_t, MatrixView<const float> block) { writer->write(block); });
+    Matrix<float> probabilities;
+    model.predict(selection, [&](std::size_t, MatrixView<const float> block) {
+      if (!flags.calibrated) return writer->write(block);
+      probabilities = Matrix<float>(block.rows, block.cols);
+      probabilities.copy_from(block);
+      model.calibrate(probabilities);
+      writer->write(probabilities);
+    });
     writer->commit();
   } else {
     TagsWriter writer(flags.out, layout);

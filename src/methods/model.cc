@@ -192,6 +192,11 @@ Model Model::load(const std::string& path) {
     return model;
   } catch (const nlohmann::json::exception& error) {
     fail(Exit::data, "{}: broken metadata: {}", path, error.what());
+  } catch (const Error& error) {  // a setting out of range is the file's fault here, not the user's
+    if (error.code() != Exit::usage) throw;
+    fail(Exit::data, "{}: broken metadata: {}", path, error.what());
+  } catch (const std::bad_alloc&) {
+    fail(Exit::data, "{}: asks for more memory than there is", path);
   }
 }
 
