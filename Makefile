@@ -9,6 +9,12 @@ build:
 	  || (cat $(BUILD)-configure.log; exit 1); rm -f $(BUILD)-configure.log
 	@ninja -C $(BUILD)/release
 
+demo: build
+	@tools/demo.sh $(BUILD)/release/lacuna $(BUILD)/demo
+
+install: build
+	cmake --install $(BUILD)/release $(if $(PREFIX),--prefix $(PREFIX))
+
 clean:
 	rm -rf $(BUILD)
 

@@ -11,9 +11,15 @@ namespace lacuna::cli {
 namespace {
 
 constexpr Verb kVerbs[] = {
+    {"data inspect", "what is in a data set, and what will hurt", data_inspect},
+    {"data mask", "gaps and splits by the paper's protocol, as a file", data_mask},
+    {"data simulate", "data drawn from a known model", data_simulate},
     {"train", "learn from a data set and write a model", train},
     {"predict", "score the items of a data set with a model", predict},
+    {"evaluate", "compare scores with the true labels", evaluate},
     {"methods", "the methods and what each can do by itself", methods},
+    {"metrics", "the metrics and their definitions", metrics},
+    {"completion", "completion of verbs and options for a shell", completion},
 };
 
 void print_usage(std::FILE* out) {

@@ -21,7 +21,13 @@ struct HelpShown {};
 void parse_or_help(Options& options, const Arguments& arguments, const std::string& verb, const std::string& about,
                    const std::string& examples);
 
+int completion(const Arguments& arguments);
+int data_inspect(const Arguments& arguments);
+int data_mask(const Arguments& arguments);
+int data_simulate(const Arguments& arguments);
+int evaluate(const Arguments& arguments);
 int methods(const Arguments& arguments);
+int metrics(const Arguments& arguments);
 int predict(const Arguments& arguments);
 int train(const Arguments& arguments);
 

@@ -45,7 +45,7 @@ Dataset read_dataset(const std::string& path, const ReadOptions& options) {
   Dataset data = format == "mat" ? read_mat_dataset(path, options) : read_npz_dataset(path, options);
   if (data.name.empty()) data.name = fs::path(path).stem().string();
   find_missing_rows(data);
-  data.check(path);
+  data.check(path, options.allow_non_finite ? Dataset::Scan::shapes : Dataset::Scan::values);
   return data;
 }
 

@@ -18,6 +18,7 @@ struct ReadOptions {
   std::int64_t label_columns = 0;    // labels are the last (negative: first) so many columns of a table
   std::vector<std::string> views;    // column ranges: "timbre=0-63", "rhythm=64-71"
   std::string id_column;             // the column that holds ids in CSV and TSV
+  bool allow_non_finite = false;     // for those who report such values; everybody else refuses them
   void declare(Options& options);
 };
 

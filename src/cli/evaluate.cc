@@ -1,0 +1,148 @@
+// lacuna evaluate: scores and true labels -> metrics.
+#include <cmath>
+#include <cstdio>
+#include <nlohmann/json.hpp>
+
+#include "base/error.h"
+#include "base/text.h"
+#include "base/threads.h"
+#include "cli/progress.h"
+#include "cli/source.h"
+#include "cli/verbs.h"
+#include "data/metrics.h"
+#include "data/scores.h"
+
+namespace lacuna::cli {
+namespace {
+
+struct EvaluateFlags {
+  std::string scores, part = "all", decided;
+  SourceFlags source;
+  bool per_label = false, json = false;
+  double threshold = .5;
+  int threads = 0;
+
+  void declare(Options& o) {
+    o.add("scores", scores, "scores as .csv, .npy or .npz (lacuna predict writes them)")
+        .positional()
+        .metavar("SCORES")
+        .required();
+    source.declare(o);
+    o.add("part", part, "with folds: the rows that were scored, in the fold's order")
+        .choices({"train", "val", "test", "all"});
+    o.add("per-label", per_label, "also AP, AUC and F1 of each label");
+    o.add("threshold", threshold, "a larger score counts as yes (1-HL, F1)");
+    o.add("decided", decided, "yes/no decisions (1, 0) in a file like SCORES, instead of a threshold")
+        .metavar("FILE");
+    o.add("json", json, "print one JSON document");
+    o.add("threads", threads, "threads, 0 = all; the result does not depend on it").range(0, 1024);
+  }
+};
+
+// The complete labels of the rows: metrics know no hidden ones, only those that nobody knows.
+Matrix<std::int8_t> true_labels(Selection selection) {
+  selection.hide_labels = false;
+  Matrix<std::int8_t> truth(selection.rows.size(), selection.data->label_count());
+  for (std::size_t i = 0; i < truth.rows(); ++i)
+    for (std::size_t j = 0; j < truth.cols(); ++j) truth(i, j) = selection.label(i, j);
+  return truth;
+}
+
+Matrix<std::uint8_t> read_decisions(const std::string& path, const Selection& selection) {
+  const Scores file = read_scores(path);
+  check_scores(file, selection, path);
+  Matrix<std::uint8_t> decided(file.values.rows(), file.values.cols());
+  for (std::size_t i = 0; i < decided.rows(); ++i)
+    for (std::size_t j = 0; j < decided.cols(); ++j) {
+      const float x = file.values(i, j);
+      if (x != 0 && x != 1)
+        fail(Exit::data, "{}: row {}, label {} (from 0) is {}, a decision is 0 or 1", path, i, j, x);
+      decided(i, j) = x == 1;
+    }
+  return decided;
+}
+
+double unknown_share(const Matrix<std::int8_t>& truth) {
+  double unknown = 0;
+  for (const auto y : truth.values()) unknown += y == kUnknown;
+  return truth.empty() ? 0 : unknown / static_cast<double>(truth.values().size());
+}
+
+std::string number(double value) {
+  return std::isnan(value) ? "-" : fmt::format("{:.4f}", value);
+}
+
+}  // namespace
+
+int evaluate(const Arguments& arguments) {
+  EvaluateFlags flags;
+  Options options;
+  flags.declare(options);
+  parse_or_help(
+      options, arguments, "evaluate",
+      "Compares scores with the true labels. Labels that nobody knows are left out of every sum; labels that "
+      "a\n"
+      "fold hides count in full (lacuna metrics explains each figure).",
+      "  lacuna evaluate scores.csv photos.npz\n"
+      "  lacuna evaluate scores.npy corel5k.mat --folds folds.mat --fold 0 --part test --per-label\n");
+  set_threads(flags.threads);
+  const Source source(flags.source);
+  const Dataset& data = source.data();
+  if (data.labels.empty()) fail(Exit::data, "{} has no labels to compare with", flags.source.path);
+  const Selection selection = source.part(part_from_name(flags.part));
+  const Scores scores = read_scores(flags.scores);
+  check_scores(scores, selection, flags.scores);
+  const Matrix<std::int8_t> truth = true_labels(selection);
+  const Matrix<std::uint8_t> decided =
+      flags.decided.empty() ? Matrix<std::uint8_t>() : read_decisions(flags.decided, selection);
+
+  const Metrics metrics = lacuna::evaluate(scores.values, truth, decided, flags.threshold);
+  const auto labels = flags.per_label ? evaluate_labels(scores.values, truth, decided, flags.threshold)
+                                      : std::vector<LabelMetrics>();
+  const double unknown = unknown_share(truth);
+
+  if (flags.json) {
+    nlohmann::json document = {
+        {"schema", "lacuna.evaluate.1"},
+        {"data", data.name},
+        {"rows", truth.rows()},
+        {"labels", truth.cols()},
+        {"unknown", unknown},
+        {"threshold", flags.decided.empty() ? nlohmann::json(flags.threshold) : nlohmann::json()},
+        {"metrics", metrics_json(metrics)}};
+    if (source.has_folds()) {
+      document["fold"] = flags.source.fold;
+      document["part"] = flags.part;
+      document["protocol"] = flags.source.protocol;
+    }
+    if (flags.per_label) {
+      auto& list = document["per_label"] = nlohmann::json::array();
+      for (std::size_t j = 0; j < labels.size(); ++j)
+        list.push_back({{"name", data.label_names[j]},
+                        {"positives", labels[j].positives},
+                        {"known", labels[j].known},
+                        {"AP", labels[j].ap},
+                        {"AUC", labels[j].auc},
+                        {"F1", labels[j].f1}});
+    }
+    fmt::print("{}\n", document.dump(2));
+    return 0;
+  }
+
+  fmt::print(stderr, "{} rows, {} labels, {:.1f} % of the true labels unknown\n", truth.rows(), truth.cols(),
+             100 * unknown);
+  TextTable table({"metric", "value"});
+  for (std::size_t k = 0; k < metric_names().size(); ++k)
+    table.add({metric_names()[k], number(metrics.values()[k])});
+  std::fputs(table.text().c_str(), stdout);
+  if (flags.per_label) {
+    TextTable each({"label", "positives", "known", "AP", "AUC", "F1"});
+    for (std::size_t j = 0; j < labels.size(); ++j)
+      each.add({data.label_names[j], std::to_string(labels[j].positives), std::to_string(labels[j].known),
+                number(labels[j].ap), number(labels[j].auc), number(labels[j].f1)});
+    fmt::print("\n{}", each.text());
+  }
+  return 0;
+}
+
+}  // namespace lacuna::cli

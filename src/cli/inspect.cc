@@ -1,0 +1,148 @@
+#include "data/inspect.h"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+#include <nlohmann/json.hpp>
+
+#include "base/text.h"
+#include "cli/verbs.h"
+#include "data/readers.h"
+
+namespace lacuna::cli {
+namespace {
+
+constexpr std::size_t kShown = 20;  // views in the table: one screen
+
+std::string number(double value) {
+  return std::isnan(value) ? "-" : fmt::format("{:.4g}", value);
+}
+std::string percent(double share) {
+  return fmt::format("{:.1f} %", 100 * share);
+}
+
+nlohmann::json number_json(double value) {
+  return std::isfinite(value) ? nlohmann::json(value) : nlohmann::json();
+}
+
+nlohmann::json view_json(const ViewReport& view) {
+  nlohmann::json json = {{"name", view.name},
+                         {"columns", view.columns},
+                         {"type", view.type},
+                         {"sparse", view.sparse},
+                         {"missing", view.missing},
+                         {"density", view.density},
+                         {"min", number_json(view.min)},
+                         {"median", number_json(view.median)},
+                         {"max", number_json(view.max)},
+                         {"mean", number_json(view.mean)},
+                         {"deviation", number_json(view.deviation)},
+                         {"constant_columns", view.constant_columns},
+                         {"zero_rows", view.zero_rows},
+                         {"non_finite", view.non_finite}};
+  if (view.non_finite > 0) json["first_non_finite"] = {{"row", view.bad_row}, {"column", view.bad_column}};
+  return json;
+}
+
+void print_json(const Report& r) {
+  nlohmann::json views = nlohmann::json::array(), counts = nlohmann::json::array();
+  for (const auto& view : r.views) views.push_back(view_json(view));
+  for (const auto& label : r.labels)
+    counts.push_back({{"name", label.name}, {"positives", label.positives}, {"known", label.known}});
+  const nlohmann::json document = {{"schema", "lacuna.inspect.1"},
+                                   {"name", r.name},
+                                   {"source", r.source},
+                                   {"licence", r.licence},
+                                   {"rows", r.rows},
+                                   {"ids", r.ids},
+                                   {"views", views},
+                                   {"rows_with_views", r.rows_with_views},
+                                   {"labels",
+                                    {{"count", r.labels.size()},
+                                     {"cardinality", r.cardinality},
+                                     {"unknown", r.unknown},
+                                     {"rows_without_positive", r.rows_without_positive},
+                                     {"each", counts}}},
+                                   {"duplicates", r.duplicates},
+                                   {"advice", r.advice}};
+  fmt::print("{}\n", document.dump(2));
+}
+
+void print_views(const Report& r) {
+  TextTable table(
+      {"view", "columns", "type", "missing", "nonzero", "min", "median", "max", "mean", "deviation"});
+  for (std::size_t v = 0; v < std::min(r.views.size(), kShown); ++v) {
+    const auto& view = r.views[v];
+    table.add({view.name, std::to_string(view.columns), view.type + (view.sparse ? ", sparse" : ""),
+               percent(view.missing), percent(view.density), number(view.min), number(view.median),
+               number(view.max), number(view.mean), number(view.deviation)});
+  }
+  std::fputs(table.text().c_str(), stdout);
+  if (r.views.size() > kShown)
+    fmt::print("... and {} more views (--json has them all)\n", r.views.size() - kShown);
+  fmt::print("\nrows by the number of views they have:");
+  for (std::size_t k = 0; k < r.rows_with_views.size(); ++k)
+    if (r.rows_with_views[k] > 0)
+      fmt::print("  {}: {} ({})", k, count_text(r.rows_with_views[k]),
+                 percent(static_cast<double>(r.rows_with_views[k]) / static_cast<double>(r.rows)));
+  fmt::print("\n");
+}
+
+void print_labels(const Report& r) {
+  fmt::print("\n{} labels, {:.4f} known positives a row, {} of the cells unknown\n", r.labels.size(),
+             r.cardinality, percent(r.unknown));
+  std::vector<const LabelCount*> order;
+  for (const auto& label : r.labels) order.push_back(&label);
+  std::stable_sort(order.begin(), order.end(),
+                   [](const LabelCount* a, const LabelCount* b) { return a->positives > b->positives; });
+  const auto list = [](auto begin, auto end) {
+    std::vector<std::string> items;
+    for (auto at = begin; at != end && items.size() < 5; ++at)
+      items.push_back(fmt::format("{} {}", (*at)->name, (*at)->positives));
+    return join(items, ", ");
+  };
+  fmt::print("  most frequent: {}\n", list(order.begin(), order.end()));
+  if (order.size() > 5) fmt::print("  rarest:        {}\n", list(order.rbegin(), order.rend()));
+}
+
+void print_text(const Report& r) {
+  fmt::print("{}: {} rows, {} views, {} labels{}\n", r.name, count_text(r.rows), r.views.size(),
+             r.labels.size(), r.ids ? ", with ids" : "");
+  if (!r.source.empty()) fmt::print("source: {}\n", r.source);
+  if (!r.licence.empty()) fmt::print("licence: {}\n", r.licence);
+  if (!r.views.empty()) {
+    fmt::print("\n");
+    print_views(r);
+  }
+  if (!r.labels.empty()) print_labels(r);
+  fmt::print("\n{}\n", r.advice.empty() ? "nothing here will hurt" : "what will hurt:");
+  for (const auto& line : r.advice) fmt::print("  - {}\n", line);
+}
+
+}  // namespace
+
+int data_inspect(const Arguments& arguments) {
+  std::string path;
+  bool json = false;
+  ReadOptions read;
+  Options options;
+  options.add("path", path, "data set").positional().metavar("PATH").required();
+  options.add("json", json, "print one JSON document");
+  read.declare(options);
+  parse_or_help(options, arguments, "data inspect",
+                "Shows what is in a data set: rows, views, gaps, labels, and in plain words what will hurt.",
+                "  lacuna data inspect photos.npz\n"
+                "  lacuna data inspect corel5k_six_view.mat --json\n");
+  read.allow_non_finite = true;
+  const Report report = inspect(read_dataset(path, read));
+  if (json) {
+    print_json(report);
+  } else {
+    print_text(report);
+  }
+  return 0;
+}
+
+}  // namespace lacuna::cli

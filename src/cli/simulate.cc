@@ -1,0 +1,66 @@
+#include "data/simulate.h"
+
+#include <filesystem>
+
+#include "base/error.h"
+#include "base/files.h"
+#include "base/text.h"
+#include "base/threads.h"
+#include "cli/verbs.h"
+#include "data/readers.h"
+
+namespace lacuna::cli {
+namespace {
+
+// data.npz -> data.truth.npz; a folder keeps it inside.
+std::string truth_path(const std::string& out) {
+  const std::filesystem::path path(out);
+  if (std::filesystem::is_directory(path)) return (path / "truth.npz").string();
+  return (path.parent_path() / path.stem()).string() + ".truth.npz";
+}
+
+}  // namespace
+
+int data_simulate(const Arguments& arguments) {
+  std::string out, labels_from;
+  SimulateOptions settings;
+  ReadOptions read;
+  int threads = 0;
+  Options options;
+  options.add("out", out, "data set to write: .npz, .mat, or a native folder")
+      .positional()
+      .metavar("OUT")
+      .required();
+  settings.declare(options);
+  options.add("labels-from", labels_from, "draw views for the labels of this data set").metavar("FILE");
+  options.add("label-code", read.label_code,
+              "what the numbers in that file mean: auto, 01, pm1, pm1-unknown");
+  options.add("threads", threads, "0: all of the machine; the result does not depend on it").range(0, 4096);
+  parse_or_help(options, arguments, "data simulate",
+                "Draws multi-view multi-label data from a known model: factors that several views see, "
+                "factors of single\n"
+                "views, labels that come in groups and have a long tail. The planted factors are written "
+                "beside the data.",
+                "  lacuna data simulate toy.npz\n"
+                "  lacuna data simulate big --rows 100000 --sizes 256,128,64 --labels 100 --seed 3\n"
+                "  lacuna data simulate corel --like corel5k\n"
+                "  lacuna data simulate esp --like espgame --labels-from labels/espgame.npz\n");
+  set_threads(threads);
+  check_writable(out);
+  const Simulated simulated =
+      labels_from.empty() ? simulate(settings) : simulate_views(read_dataset(labels_from, read), settings);
+  write_dataset(simulated.data, out);
+  const std::string truth = truth_path(out);
+  write_truth(simulated, truth);
+
+  std::string sizes;
+  for (const auto& view : simulated.data.views)
+    sizes += fmt::format("{}{} {}", sizes.empty() ? "" : ", ", view.name, view.columns());
+  fmt::print("{}: {} rows, {} labels, {} views ({})\n", out, count_text(simulated.data.rows),
+             simulated.data.label_count(), simulated.data.views.size(), sizes);
+  fmt::print("{}: the planted factors, {} shared and {} of each view\n", truth, simulated.shared.cols(),
+             simulated.own[0].cols());
+  return 0;
+}
+
+}  // namespace lacuna::cli

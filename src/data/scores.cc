@@ -1,0 +1,64 @@
+#include "data/scores.h"
+
+#include "base/error.h"
+#include "data/npy.h"
+
+namespace lacuna {
+namespace {
+
+Table<float> matrix_of(const Array& array, const std::string& path) {
+  if (array.type == Element::text || array.shape.size() != 2)
+    fail(Exit::data, "{}: scores are a matrix of rows x labels, this is {} of {}", path,
+         shape_text(array.shape), element_name(array.type));
+  return to_floats(array, path);
+}
+
+Scores read_npz_scores(const std::string& path) {
+  const auto arrays = read_npz(path);
+  const Array* values = find_array(arrays, "scores");
+  std::size_t matrices = 0;
+  if (values == nullptr)
+    for (const auto& array : arrays)
+      if (array.type != Element::text && array.shape.size() == 2) ++matrices, values = &array;
+  if (values == nullptr || matrices > 1)
+    fail(Exit::data, "{}: has no array 'scores' and {} other matrices; name the right one 'scores'", path,
+         matrices);
+  Scores scores;
+  scores.values = matrix_of(*values, path);
+  if (const Array* ids = find_array(arrays, "ids"); ids != nullptr) scores.ids = ids->text;
+  if (const Array* names = find_array(arrays, "label_names"); names != nullptr)
+    scores.label_names = names->text;
+  return scores;
+}
+
+}  // namespace
+
+Scores read_scores(const std::string& path) {
+  if (path.ends_with(".npy")) return {matrix_of(read_npy(path), path), {}, {}};
+  if (path.ends_with(".npz")) return read_npz_scores(path);
+  fail(Exit::usage, "{}: scores are read from .npy or .npz", path);
+}
+
+void check_scores(const Scores& scores, const Selection& selection, const std::string& path) {
+  const Dataset& data = *selection.data;
+  if (scores.values.rows() != selection.rows.size())
+    fail(Exit::mismatch, "{} has {} rows, {} has {} to compare with (see --folds, --fold and --part)", path,
+         scores.values.rows(), data.name, selection.rows.size());
+  if (scores.values.cols() != data.label_count())
+    fail(Exit::mismatch, "{} has {} labels, {} has {}", path, scores.values.cols(), data.name,
+         data.label_count());
+  for (std::size_t j = 0; j < scores.label_names.size(); ++j)
+    if (scores.label_names[j] != data.label_names[j])
+      fail(Exit::mismatch, "{}: label {} (from 0) is '{}', in {} it is '{}'", path, j, scores.label_names[j],
+           data.name, data.label_names[j]);
+  for (std::size_t i = 0; i < scores.ids.size(); ++i) {
+    const std::uint32_t at = selection.rows[i];
+    const std::string expected = data.ids.empty() ? std::to_string(at) : data.ids[at];
+    if (scores.ids[i] != expected)
+      fail(Exit::mismatch,
+           "{}: row {} (from 0) is item '{}', expected '{}'; are --fold and --part those of the scores?",
+           path, i, scores.ids[i], expected);
+  }
+}
+
+}  // namespace lacuna
