@@ -80,16 +80,8 @@ class LinearNetwork final : public Network {
     }
     for (std::size_t p = 0; p < parameters_.size(); ++p) {
       auto& own = parameters_[p];
-      const UpdateCoefficients<float> k(rule, own.decay);
-      for (std::size_t i = 0; i < own.value.values().size(); ++i) {
-        float &w = own.value.values()[i], &m = own.first.values()[i];
-        if (rule.optimiser == Optimiser::sgd) {
-          sgd_update(k, gradients[p].values()[i], w, m);
-        } else {
-          adam_update(k, gradients[p].values()[i], w, m, own.second.values()[i]);
-        }
-        if (!own.mean.empty()) average_update(k, w, own.mean.values()[i]);
-      }
+      update_parameter<float>(rule, std::as_const(gradients[p]).view(),
+                              {own.value, own.first, own.second, own.mean, own.decay});
     }
     Losses losses;
     losses.add("total", loss / static_cast<double>(batch.rows.size()));
