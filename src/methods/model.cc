@@ -169,8 +169,10 @@ void Model::save(const std::string& path) const {
   file.write(path);
 }
 
-Model Model::load(const std::string& path) {
-  const Tensors file = Tensors::read(path);
+Model Model::load(const std::string& path) { return load(Tensors::read(path)); }
+
+Model Model::load(const Tensors& file) {
+  const std::string& path = file.path();
   const auto& meta = file.metadata;
   if (!meta.contains("method") || !meta["method"].is_string() || !meta.contains("labels") ||
       !meta.contains("options"))

@@ -57,7 +57,9 @@ class Model {
   const Calibration& calibration() const { return calibration_; }
 
   void save(const std::string& path) const;  // atomic; the same model gives the same bytes
+  // Nothing in the file is trusted: what does not fit together is Exit::data.
   static Model load(const std::string& path);
+  static Model load(const Tensors& file);
 
   const std::vector<std::string>& label_names() const { return label_names_; }
   const Preparation& preparation() const { return preparation_; }
