@@ -20,6 +20,15 @@ constexpr Verb kVerbs[] = {
     {"methods", "the methods and what each can do by itself", methods},
     {"metrics", "the metrics and their definitions", metrics},
     {"completion", "completion of verbs and options for a shell", completion},
+    {"bench table", "methods against methods, with missing views and labels", bench_table},
+    {"bench complete", "the same without gaps", bench_complete},
+    {"bench ablation", "parts of MTD added and taken away", bench_ablation},
+    {"bench sensitivity", "MTD against its loss weights and mask rate", bench_sensitivity},
+    {"bench similarity", "how MTD's channels come apart", bench_similarity},
+    {"bench timing", "seconds and memory of every method", bench_timing},
+    {"bench missing", "metrics against the share of missing data", bench_missing},
+    {"bench rerun", "repeat one cell and compare", bench_rerun},
+    {"report", "a page about experiments, with tables and plots", report},
 };
 
 void print_usage(std::FILE* out) {

@@ -30,5 +30,14 @@ int methods(const Arguments& arguments);
 int metrics(const Arguments& arguments);
 int predict(const Arguments& arguments);
 int train(const Arguments& arguments);
+int bench_table(const Arguments& arguments);
+int bench_complete(const Arguments& arguments);
+int bench_ablation(const Arguments& arguments);
+int bench_sensitivity(const Arguments& arguments);
+int bench_similarity(const Arguments& arguments);
+int bench_timing(const Arguments& arguments);
+int bench_missing(const Arguments& arguments);
+int bench_rerun(const Arguments& arguments);
+int report(const Arguments& arguments);
 
 }  // namespace lacuna::cli

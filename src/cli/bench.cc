@@ -1,0 +1,300 @@
+// lacuna bench ...: experiments; lacuna report: the page about them.
+#include <unistd.h>
+
+#include <csignal>
+#include <cstdio>
+#include <filesystem>
+
+#include "base/error.h"
+#include "base/text.h"
+#include "base/threads.h"
+#include "cli/verbs.h"
+#include "experiments/bench.h"
+#include "experiments/machine.h"
+#include "experiments/report.h"
+#include "experiments/results.h"
+#include "experiments/statistics.h"
+
+namespace lacuna::cli {
+namespace {
+
+std::atomic<int> caught{0};
+
+void on_signal(int number) {
+  caught = number;
+  stop_requested = true;
+}
+
+// The first signal lets the running cell reach the end of its epoch; the second one kills.
+void catch_signals() {
+  struct sigaction action {};
+  action.sa_handler = on_signal;
+  action.sa_flags = static_cast<int>(SA_RESETHAND);
+  sigaction(SIGINT, &action, nullptr);
+  sigaction(SIGTERM, &action, nullptr);
+}
+
+std::string shell_quoted(const std::string& word) {
+  if (!word.empty() &&
+      word.find_first_not_of("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-./=:,+%@") ==
+          std::string::npos)
+    return word;
+  std::string quoted = "'";
+  for (char c : word) quoted += c == '\'' ? std::string("'\\''") : std::string(1, c);
+  return quoted + "'";
+}
+
+// The command that makes the experiment again: without --resume and --threads, which change nothing in the
+// result.
+std::string command_text(const std::string& verb, const Arguments& arguments) {
+  std::string text = "lacuna " + verb;
+  for (std::size_t i = 0; i < arguments.size(); ++i) {
+    const std::string& word = arguments[i];
+    if (word == "--resume" || word == "--retry-failed" || word == "--json" || word.starts_with("--threads="))
+      continue;
+    if (word == "--threads") {
+      ++i;
+      continue;
+    }
+    text += " " + shell_quoted(word);
+  }
+  return text;
+}
+
+// One line that is rewritten on a terminal, plain lines for finished cells elsewhere.
+class BenchDisplay {
+ public:
+  ~BenchDisplay() { clear(); }
+  void show(const BenchProgress& p) {
+    std::string line =
+        fmt::format("{} of {} done, {} running, {} failed", p.done, p.total, p.running, p.failed);
+    if (p.seconds_left >= 0 && p.done + p.failed < p.total)
+      line += ", about " + duration_text(p.seconds_left) + " left";
+    line += "; " + p.note;
+    if (terminal_) {
+      if (line.size() > 118) line = line.substr(0, 117) + "…";
+      fmt::print(stderr, "\r\033[K{}", line);
+      drawn_ = true;
+    } else if (!p.note.starts_with("running ") && p.note != last_) {
+      fmt::print(stderr, "{}\n", line);
+    }
+    last_ = p.note;
+    std::fflush(stderr);
+  }
+  void clear() {
+    if (drawn_) fmt::print(stderr, "\r\033[K");
+    drawn_ = false;
+  }
+
+ private:
+  bool terminal_ = isatty(STDERR_FILENO) == 1, drawn_ = false;
+  std::string last_;
+};
+
+// The results as they stand, for the terminal.
+void print_results(const ExperimentResults& results) {
+  for (const auto& data : results.data) {
+    std::vector<std::string> header = {data.name};
+    for (const auto& metric : paper_metrics()) header.push_back(metric);
+    header.push_back("avg. rank");
+    TextTable table(header);
+    const bool plain = results.kind == "table" || results.kind == "complete" || results.kind == "timing";
+    const RankSummary ranking = plain ? rank_methods(results, data.name) : RankSummary();
+    for (std::size_t i = 0; i < results.methods.size(); ++i) {
+      // Every place of the experiment is a row; without places there is one row a method.
+      std::vector<nlohmann::json> places;
+      for (const auto& cell : results.cells) {
+        nlohmann::json place = cell.place;
+        for (const char* key : {"cell", "data", "method", "fold"}) place.erase(key);
+        if (cell.data == data.name && cell.method == results.methods[i].key &&
+            std::find(places.begin(), places.end(), place) == places.end())
+          places.push_back(place);
+      }
+      for (const auto& place : places) {
+        std::string name = results.methods[i].title;
+        for (const auto& [key, value] : place.items())
+          if (key != "figure")
+            name += fmt::format(" {} {}", key, value.is_string() ? value.get<std::string>() : value.dump());
+        std::vector<std::string> row = {name};
+        for (const auto& metric : paper_metrics()) {
+          const auto values = results.values(data.name, results.methods[i].key, metric, place);
+          row.push_back(values.empty() ? "-"
+                                       : fmt::format("{:.3f} ±{:.3f}", mean(values), deviation(values)));
+        }
+        row.push_back(plain ? fmt::format("{:.2f}", ranking.average[i]) : "");
+        table.add(row);
+      }
+    }
+    std::fputs((table.text() + "\n").c_str(), stdout);
+  }
+}
+
+nlohmann::json results_json(const ExperimentResults& results, const BenchOutcome& outcome) {
+  nlohmann::json cells = nlohmann::json::array();
+  for (const auto& cell : results.cells) {
+    nlohmann::json entry = cell.place;
+    if (cell.result.is_object() && cell.result.contains("metrics")) entry["metrics"] = cell.result["metrics"];
+    if (!cell.error.empty()) entry["error"] = cell.error;
+    cells.push_back(std::move(entry));
+  }
+  return {
+      {"schema", "lacuna.bench/1"}, {"kind", results.kind},    {"name", results.name}, {"done", outcome.done},
+      {"failed", outcome.failed},   {"ran_here", outcome.ran}, {"cells", cells}};
+}
+
+int run_experiment(Experiment experiment, const Arguments& arguments, const std::string& about,
+                   const std::string& examples) {
+  const std::string verb = std::string("bench ") + experiment_name(experiment);
+  BenchOptions bench = BenchOptions::defaults(experiment);
+  bool json = false;
+  Options options;
+  bench.declare(options, experiment);
+  options.add("json", json, "one JSON document on stdout at the end");
+  parse_or_help(options, arguments, verb, about, examples);
+  set_threads(bench.threads);
+  Shelf shelf;
+  const Plan plan = make_plan(experiment, bench, command_text(verb, arguments), shelf);
+  for (const auto& remark : plan.remarks) fmt::print(stderr, "{}\n", remark);
+  CellStore store(bench.out);
+  record_plan(plan, bench, store);
+  catch_signals();
+  BenchOutcome outcome;
+  try {
+    BenchDisplay display;
+    outcome =
+        work_off(plan, bench, store, shelf, [&](const BenchProgress& progress) { display.show(progress); });
+  } catch (const Error& error) {
+    if (error.code() != Exit::interrupted) throw;
+    fmt::print(stderr, "interrupted; the same command with --resume goes on\n");
+    return static_cast<int>(caught == SIGTERM ? Exit::terminated : Exit::interrupted);
+  }
+  for (const auto& results : load_results(store)) {
+    if (results.name != plan.header.at("name")) continue;
+    if (json)
+      fmt::print("{}\n", results_json(results, outcome).dump(1));
+    else
+      print_results(results);
+    for (const auto& cell : results.cells)
+      if (!cell.error.empty())
+        fmt::print(stderr, "failed: {} on {}, repetition {}: {}\n", cell.method, cell.data, cell.fold + 1,
+                   cell.error);
+  }
+  fmt::print(stderr, "{} cells done, {} failed, in {}; lacuna report {} makes the page\n", outcome.done,
+             outcome.failed, bench.out, shell_quoted(bench.out));
+  return static_cast<int>(outcome.failed == 0 ? Exit::ok : Exit::failed);
+}
+
+}  // namespace
+
+int bench_table(const Arguments& arguments) {
+  return run_experiment(
+      Experiment::table, arguments,
+      "Methods against methods on several data sets with missing views and labels.",
+      "  lacuna bench table --data emotions.mat,yeast.mat --repeats 5 --out results\n"
+      "  lacuna bench table --data corel5k.mat --methods prior,naim3l,mtd:authors --set "
+      "mtd:authors.epochs=20 --out r\n"
+      "  lacuna bench table ... --resume        goes on after an interruption, or helps a running one\n");
+}
+int bench_complete(const Arguments& arguments) {
+  return run_experiment(Experiment::complete, arguments,
+                        "Methods against methods without gaps in views and labels.",
+                        "  lacuna bench complete --data emotions.mat,yeast.mat --repeats 5 --out results\n");
+}
+int bench_ablation(const Arguments& arguments) {
+  return run_experiment(
+      Experiment::ablation, arguments,
+      "Parts of MTD added and taken away, row by row as in the paper, over a preset.",
+      "  lacuna bench ablation --data corel5k.mat --methods mtd:authors --repeats 5 --out results\n");
+}
+int bench_sensitivity(const Arguments& arguments) {
+  return run_experiment(Experiment::sensitivity, arguments,
+                        "MTD against the weights of its losses (alpha x beta, gamma) and its mask rate.",
+                        "  lacuna bench sensitivity --data yeast.mat --alphas 0.0001,0.01,1 --betas "
+                        "0.0001,0.01,1 --out results\n");
+}
+int bench_similarity(const Arguments& arguments) {
+  return run_experiment(
+      Experiment::similarity, arguments,
+      "Cosines between MTD's channels at chosen epochs, of one item and as a mean over the test rows.",
+      "  lacuna bench similarity --data corel5k.mat --epochs 0,60,120,180 --out results\n");
+}
+int bench_timing(const Arguments& arguments) {
+  return run_experiment(Experiment::timing, arguments,
+                        "Seconds of training and test and peak memory of every method. Run it alone on the "
+                        "machine. Cells that are "
+                        "done already in the folder keep the times of their own run.",
+                        "  lacuna bench timing --data corel5k.mat --repeats 1 --out results\n");
+}
+int bench_missing(const Arguments& arguments) {
+  return run_experiment(
+      Experiment::missing, arguments,
+      "Metrics against the share of missing views, of missing labels, and against each view left out alone.",
+      "  lacuna bench missing --data yeast.mat --methods prior,naim3l,mtd --rates 0,0.3,0.6 --out results\n");
+}
+
+int bench_rerun(const Arguments& arguments) {
+  std::string cell, data;
+  int thread_count = 0;
+  Options options;
+  options.add("cell", cell, "the folder of a finished cell: DIR/cells/ID")
+      .positional()
+      .metavar("CELL")
+      .required();
+  options.add("data", data, "where the data set is now, if it has moved").metavar("PATH");
+  options.add("threads", thread_count, "threads, 0 = all; the result does not depend on it").range(0, 1024);
+  parse_or_help(options, arguments, "bench rerun",
+                "Runs one cell again and says whether the result is the same, byte for byte. Exit code 0: "
+                "the same; 1: it differs.",
+                "  lacuna bench rerun results/cells/3f0c6a51b2d97e84\n");
+  set_threads(thread_count);
+  namespace fs = std::filesystem;
+  const fs::path path = fs::path(cell).lexically_normal();
+  const fs::path folder = path.filename().empty() ? path.parent_path() : path;
+  const nlohmann::json stored_spec = read_json(folder.string() + "/spec.json");
+  if (stored_spec.is_null())
+    fail(Exit::usage, "{} is not the folder of a finished cell (it has no spec.json)", cell);
+  CellSpec spec = CellSpec::from_json(stored_spec);
+  if (!data.empty()) spec.data.path = data;
+  Shelf shelf;
+  const std::string found = shelf.data(spec.data).hash, wanted = stored_spec.at("data").value("hash", "");
+  if (found != wanted)
+    fail(Exit::data, "{}: its content is not what the cell was run on (hash {}, then {})", spec.data.path,
+         found.substr(0, 16), wanted.substr(0, 16));
+  catch_signals();
+  const CellFiles files = run_cell(spec, shelf);
+  const nlohmann::json before = read_json(folder.string() + "/result.json");
+  const nlohmann::json run_before = read_json(folder.string() + "/run.json");
+  TextTable table({"metric", "stored", "now"});
+  if (files.result.contains("metrics"))
+    for (const auto& [name, value] : files.result["metrics"].items()) {
+      const auto& stored = before.value("metrics", nlohmann::json::object()).value(name, nlohmann::json());
+      table.add({name, stored.dump(), value.dump()});
+    }
+  std::fputs(table.text().c_str(), stdout);
+  const bool same = before == files.result && stored_spec.at("options") == files.spec["options"];
+  fmt::print("{}\n", same ? "the same result" : "another result");
+  if (!same && run_before.is_object())
+    fmt::print("stored: version {} on {}; now: version {} on {}\n", run_before.value("version", "?"),
+               run_before.value("processor", "?"), files.run.value("version", "?"),
+               files.run.value("processor", "?"));
+  return static_cast<int>(same ? Exit::ok : Exit::failed);
+}
+
+int report(const Arguments& arguments) {
+  std::string directory;
+  Options options;
+  options.add("dir", directory, "the folder of an experiment (lacuna bench ... --out DIR)")
+      .positional()
+      .metavar("DIR")
+      .required();
+  parse_or_help(options, arguments, "report",
+                "Writes DIR/report.html, one page that needs nothing else, its tables as DIR/tables/*.md, "
+                ".csv and .tex, and its plots "
+                "as DIR/plots/*.svg. May be called while an experiment runs.",
+                "  lacuna report results\n");
+  const std::string path = write_report(directory);
+  fmt::print("{}\n", path);
+  return 0;
+}
+
+}  // namespace lacuna::cli

@@ -1,0 +1,477 @@
+#include "experiments/bench.h"
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <filesystem>
+#include <set>
+#include <thread>
+
+#include "base/error.h"
+#include "base/files.h"
+#include "base/text.h"
+#include "experiments/machine.h"
+
+namespace lacuna {
+
+using nlohmann::json;
+
+const char* experiment_name(Experiment experiment) {
+  switch (experiment) {
+    case Experiment::table:
+      return "table";
+    case Experiment::complete:
+      return "complete";
+    case Experiment::ablation:
+      return "ablation";
+    case Experiment::sensitivity:
+      return "sensitivity";
+    case Experiment::similarity:
+      return "similarity";
+    case Experiment::timing:
+      return "timing";
+    case Experiment::missing:
+      return "missing";
+  }
+  return "";
+}
+
+const std::vector<AblationRow>& ablation_rows() {
+  static const std::vector<AblationRow> rows = {
+      {"s_ch baseline", {{"channels", "1"}, {"alpha", "0"}, {"beta", "0"}, {"gamma", "0"}}},
+      {"d_ch baseline", {{"channels", "2"}, {"alpha", "0"}, {"beta", "0"}, {"gamma", "0"}}},
+      {"d_ch + L_gc", {{"channels", "2"}, {"beta", "0"}, {"gamma", "0"}}},
+      {"d_ch + L_re + L_gc", {{"channels", "2"}, {"beta", "0"}}},
+      {"MTD", {{"channels", "2"}}},
+      {"MTD w/o mask", {{"channels", "2"}, {"mask-rate", "0"}}},
+      {"s_ch w/o mask",
+       {{"channels", "1"}, {"alpha", "0"}, {"beta", "0"}, {"gamma", "0"}, {"mask-rate", "0"}}},
+      {"d_ch w/o mask",
+       {{"channels", "2"}, {"alpha", "0"}, {"beta", "0"}, {"gamma", "0"}, {"mask-rate", "0"}}},
+  };
+  return rows;
+}
+
+BenchOptions BenchOptions::defaults(Experiment experiment) {
+  BenchOptions options;
+  switch (experiment) {
+    case Experiment::table:
+    case Experiment::complete:
+      break;
+    case Experiment::ablation:
+      options.mask.repeats = 5;
+      [[fallthrough]];
+    case Experiment::sensitivity:
+    case Experiment::similarity:
+      options.methods = {"mtd:authors"};
+      if (experiment != Experiment::ablation) options.mask.repeats = 1;
+      break;
+    case Experiment::timing:
+      options.mask.repeats = 3;
+      break;
+    case Experiment::missing:
+      options.mask.repeats = 3;
+      break;
+  }
+  if (experiment == Experiment::complete) options.mask.missing_views = options.mask.missing_labels = 0;
+  return options;
+}
+
+void BenchOptions::declare(Options& o, Experiment experiment) {
+  o.add("data", data, "data sets: files or folders in any readable form; repeat it, or separate by commas")
+      .metavar("PATH")
+      .required();
+  o.add("out", out, "the folder of results; several processes may work on one").metavar("DIR").required();
+  o.add("resume", resume, "go on with what is there, or help a process that is at work");
+  o.add("methods", methods, "methods, with a preset behind a colon (mtd:paper); empty = all")
+      .metavar("NAMES");
+  o.add("set", set,
+        "a setting: KEY=VALUE for every method that has it, METHOD.KEY=VALUE for one; may be repeated")
+      .metavar("KEY=VALUE");
+  o.add("folds", folds, "gaps and splits from a file, for one data set; else they are made by the next flags")
+      .metavar("FILE");
+  mask.declare(o);
+  o.add("protocol", protocol, "strict; authors: scaler fitted on all rows, validation rows inside the test")
+      .choices({"strict", "authors"});
+  o.add("threads", threads, "threads of a cell, 0 = all; results do not depend on it").range(0, 1024);
+  o.add("retry-failed", retry_failed, "with --resume: run failed cells again");
+  o.add("keep-scores", keep_scores, "keep the scores of every cell as scores.npy");
+  o.add("name", name, "the experiment's name in the folder, if it holds several of a kind").metavar("NAME");
+  o.add("metric", metric, "the metric of significance tests and single figures").choices(metric_names());
+  o.add("level", level, "level of the significance tests").range(1e-6, .5);
+  if (experiment == Experiment::sensitivity) {
+    o.add("alphas", alphas, "values of alpha").range(0, 1e6);
+    o.add("betas", betas, "values of beta").range(0, 1e6);
+    o.add("gammas", gammas, "values of gamma").range(0, 1e6);
+    o.add("sigmas", sigmas, "mask rates").range(0, .95);
+  }
+  if (experiment == Experiment::similarity)
+    o.add("epochs", epochs, "look after these epochs; 0 = before the first").range(0, 1e9);
+  if (experiment == Experiment::missing)
+    o.add("rates", rates, "shares of missing views, and of missing labels").range(0, .95);
+  read.declare(o);
+}
+
+namespace {
+
+// Settings of one method: "key=value" where it has the key, "method.key=value" where it is meant.
+std::map<std::string, std::string> settings_for(const MethodChoice& method,
+                                                const std::vector<std::string>& set) {
+  std::map<std::string, std::string> settings;
+  Model probe(method.name);
+  for (const auto& text : set) {
+    const auto equals = text.find('=');
+    if (equals == std::string::npos)
+      fail(Exit::usage, "--set takes KEY=VALUE or METHOD.KEY=VALUE, not '{}'", text);
+    std::string key = text.substr(0, equals);
+    const auto dot = key.find('.');
+    if (dot != std::string::npos) {
+      const std::string owner = key.substr(0, dot);
+      if (owner != method.name && owner != method.text()) continue;
+      key = key.substr(dot + 1);
+    } else if (probe.options().find(key) == nullptr) {
+      continue;
+    }
+    settings[key] = text.substr(equals + 1);
+  }
+  return settings;
+}
+
+// A key that no chosen method has is a mistake, not a wish.
+void check_settings(const std::vector<MethodChoice>& methods, const std::vector<std::string>& set) {
+  for (const auto& text : set) {
+    const std::string key = text.substr(0, text.find('='));
+    const auto dot = key.find('.');
+    bool known = false;
+    std::vector<std::string> names;
+    for (const auto& method : methods) {
+      Model model(method.name);
+      if (dot == std::string::npos) {
+        known = known || model.options().find(key) != nullptr;
+        for (const auto& name : model.options().names()) names.push_back(name);
+      } else {
+        known = known || key.substr(0, dot) == method.name || key.substr(0, dot) == method.text();
+        names.push_back(method.text() + key.substr(dot));
+      }
+    }
+    if (!known)
+      fail(Exit::usage, "--set {}: none of the chosen methods has it{}", text, did_you_mean(key, names));
+  }
+}
+
+class Planner {
+ public:
+  Planner(Experiment experiment, const BenchOptions& options, Shelf& shelf)
+      : options_(options), shelf_(shelf) {
+    plan.experiment = experiment;
+    const auto& names = options.methods.empty() ? method_names() : options.methods;
+    for (const auto& name : names) methods_.push_back(MethodChoice::parse(name));
+    check_settings(methods_, options.set);
+    if (!options.folds.empty() && options.data.size() > 1)
+      fail(Exit::usage, "--folds belongs to one data set, {} are given", options.data.size());
+    std::map<std::string, int> uses;
+    for (const auto& path : options.data) ++uses[shelf.data({path, options.read}).data.name];
+    std::set<std::string> used;
+    for (const auto& path : options.data) {
+      const DataChoice choice{path, options.read};
+      const Dataset& data = shelf.data(choice).data;
+      // Sets that call themselves the same go by their files' names.
+      const std::string own = uses[data.name] > 1 ? std::filesystem::path(path).stem().string() : data.name;
+      std::string name = own;
+      for (int copy = 2; !used.insert(name).second; ++copy) name = fmt::format("{} ({})", own, copy);
+      data_.push_back(choice);
+      names_.push_back(name);
+      if (data.labels.empty())
+        fail(Exit::data, "{}: has no labels, so nothing can be learned or scored", path);
+    }
+  }
+
+  // Adds one cell for every repetition of a data set.
+  void add(std::size_t data, const MethodChoice& method, const std::map<std::string, std::string>& settings,
+           const MaskOptions& mask, const json& place, const std::string& without_view = "") {
+    const FoldChoice folds{options_.folds, mask};
+    const std::size_t available = shelf_.folds(data_[data], folds).folds.size();
+    const auto wanted = static_cast<std::size_t>(options_.mask.repeats);
+    for (std::size_t fold = 0; fold < std::min(available, wanted); ++fold) {
+      PlannedCell cell;
+      cell.spec.method = method;
+      cell.spec.settings = settings_for(method, options_.set);
+      for (const auto& [key, value] : settings) cell.spec.settings[key] = value;
+      cell.spec.data = data_[data];
+      cell.spec.folds = folds;
+      cell.spec.fold = fold;
+      cell.spec.without_view = without_view;
+      cell.spec.protocol = options_.protocol;
+      cell.spec.seed = options_.mask.seed + fold;
+      if (plan.experiment == Experiment::similarity) {
+        cell.spec.task = Task::similarity;
+        for (double epoch : options_.epochs) cell.spec.epochs.push_back(std::llround(epoch));
+      }
+      cell.id = cell_id(cell.spec, shelf_);
+      cell.place = place;
+      cell.place["data"] = names_[data];
+      cell.place["method"] = method.text();
+      cell.place["fold"] = fold;
+      plan.cells.push_back(std::move(cell));
+    }
+  }
+
+  void plain() {
+    for (std::size_t d = 0; d < data_.size(); ++d)
+      for (const auto& method : methods_) add(d, method, {}, options_.mask, json::object());
+  }
+  void ablation() {
+    for (std::size_t d = 0; d < data_.size(); ++d)
+      for (const auto& method : methods_)
+        for (const auto& row : ablation_rows())
+          add(d, method, row.settings, options_.mask, {{"row", row.name}});
+  }
+  void sensitivity() {
+    const auto text = [](double value) { return fmt::format("{}", value); };
+    for (std::size_t d = 0; d < data_.size(); ++d)
+      for (const auto& method : methods_) {
+        for (double alpha : options_.alphas)
+          for (double beta : options_.betas)
+            add(d, method, {{"alpha", text(alpha)}, {"beta", text(beta)}}, options_.mask,
+                {{"figure", "alpha-beta"}, {"alpha", alpha}, {"beta", beta}});
+        for (double gamma : options_.gammas)
+          add(d, method, {{"gamma", text(gamma)}}, options_.mask, {{"figure", "gamma"}, {"gamma", gamma}});
+        for (double sigma : options_.sigmas)
+          add(d, method, {{"mask-rate", text(sigma)}}, options_.mask,
+              {{"figure", "sigma"}, {"sigma", sigma}});
+      }
+  }
+  void missing() {
+    for (std::size_t d = 0; d < data_.size(); ++d) {
+      const Dataset& data = shelf_.data(data_[d]).data;
+      const double most = 1 - 1 / static_cast<double>(data.views.size());
+      for (const auto& method : methods_) {
+        for (double rate : options_.rates) {
+          MaskOptions mask = options_.mask;
+          mask.missing_labels = rate;
+          add(d, method, {}, mask, {{"figure", "labels"}, {"rate", rate}});
+          if (rate > most) continue;
+          mask = options_.mask;
+          mask.missing_views = rate;
+          add(d, method, {}, mask, {{"figure", "views"}, {"rate", rate}});
+        }
+        if (data.views.size() < 2) continue;
+        MaskOptions mask = options_.mask;
+        mask.missing_views = 0;
+        add(d, method, {}, mask, {{"figure", "without"}, {"view", ""}});
+        for (const auto& view : data.views)
+          add(d, method, {}, mask, {{"figure", "without"}, {"view", view.name}}, view.name);
+      }
+      if (!options_.rates.empty() && *std::max_element(options_.rates.begin(), options_.rates.end()) > most)
+        plan.remarks.push_back(
+            fmt::format("{} has {} views, so at most {:.3f} of them can be missing if every item keeps one",
+                        names_[d], data.views.size(), most));
+    }
+  }
+
+  void finish(const std::string& command) {
+    if (plan.cells.empty()) fail(Exit::usage, "there is nothing to run");
+    json data = json::array(), methods = json::array(), cells = json::array();
+    for (std::size_t d = 0; d < data_.size(); ++d) {
+      const Shelf::Book& book = shelf_.data(data_[d]);
+      json views = json::array();
+      for (const auto& view : book.data.views)
+        views.push_back({{"name", view.name}, {"columns", view.columns()}});
+      data.push_back({{"name", names_[d]},
+                      {"path", data_[d].path},
+                      {"hash", book.hash},
+                      {"rows", book.data.rows},
+                      {"labels", book.data.label_count()},
+                      {"views", views}});
+    }
+    for (const auto& method : methods_) {
+      const Traits traits = make_method(method.name)->traits();
+      methods.push_back({{"key", method.text()},
+                         {"name", method.name},
+                         {"title", method.title()},
+                         {"source", traits.source},
+                         {"reconstructed", traits.reconstructed},
+                         {"multi_view", traits.multi_view},
+                         {"missing_views", traits.missing_views},
+                         {"missing_labels", traits.missing_labels}});
+    }
+    for (const auto& cell : plan.cells) {
+      json entry = cell.place;
+      entry["cell"] = cell.id;
+      cells.push_back(std::move(entry));
+    }
+    Options mask_options;
+    MaskOptions mask = options_.mask;
+    mask.declare(mask_options);
+    plan.header = {{"schema", "lacuna.experiment/1"},
+                   {"kind", experiment_name(plan.experiment)},
+                   {"name", options_.name.empty() ? experiment_name(plan.experiment) : options_.name},
+                   {"command", command},
+                   {"protocol", options_.protocol},
+                   {"mask", mask_options.json()},
+                   {"folds", options_.folds},
+                   {"set", options_.set},
+                   {"metric", options_.metric},
+                   {"level", options_.level},
+                   {"data", data},
+                   {"methods", methods},
+                   {"remarks", plan.remarks},
+                   {"cells", cells}};
+  }
+
+  Plan plan;
+
+ private:
+  const BenchOptions& options_;
+  Shelf& shelf_;
+  std::vector<MethodChoice> methods_;
+  std::vector<DataChoice> data_;
+  std::vector<std::string> names_;
+};
+
+}  // namespace
+
+Plan make_plan(Experiment experiment, const BenchOptions& options, const std::string& command, Shelf& shelf) {
+  Planner planner(experiment, options, shelf);
+  switch (experiment) {
+    case Experiment::table:
+    case Experiment::complete:
+    case Experiment::similarity:
+    case Experiment::timing:
+      planner.plain();
+      break;
+    case Experiment::ablation:
+      planner.ablation();
+      break;
+    case Experiment::sensitivity:
+      planner.sensitivity();
+      break;
+    case Experiment::missing:
+      planner.missing();
+      break;
+  }
+  planner.finish(command);
+  return std::move(planner.plan);
+}
+
+void record_plan(const Plan& plan, const BenchOptions& options, const CellStore& store) {
+  const std::string path =
+      store.directory() + "/experiments/" + plan.header.at("name").get<std::string>() + ".json";
+  const json before = read_json(path);
+  if (before.is_null()) {
+    write_text(path, plan.header.dump(1) + "\n");
+    return;
+  }
+  if (!options.resume)
+    fail(Exit::usage, "{} is there already; --resume goes on with it, --name gives a second one its own name",
+         path);
+  for (const auto& [key, value] : plan.header.items())
+    if (key != "command" && before.value(key, json()) != value)
+      fail(Exit::usage, "{} was made with another {}; give the same flags to resume it, or another --name",
+           path, key);
+}
+
+BenchOutcome work_off(const Plan& plan, const BenchOptions& options, CellStore& store, Shelf& shelf,
+                      const std::function<void(const BenchProgress&)>& tell) {
+  using State = CellStore::State;
+  // One cell may stand at several places; it is run once.
+  std::vector<const PlannedCell*> cells;
+  std::set<std::string> seen;
+  for (const auto& cell : plan.cells)
+    if (seen.insert(cell.id).second) cells.push_back(&cell);
+  if (options.retry_failed)
+    for (const auto* cell : cells) store.forget_failure(cell->id);
+
+  BenchOutcome outcome;
+  std::map<std::string, std::pair<double, std::size_t>> seconds_of;  // by method and data, of cells run here
+  const auto group = [](const PlannedCell& cell) {
+    return cell.spec.method.text() + "\n" + cell.spec.data.path;
+  };
+  std::vector<State> states(cells.size(), State::open);
+  std::string note;
+  const auto report = [&] {
+    BenchProgress progress{.total = cells.size(), .note = note};
+    double left = 0, known = 0;
+    std::size_t open = 0, estimated = 0;
+    for (std::size_t i = 0; i < cells.size(); ++i) {
+      progress.done += states[i] == State::done;
+      progress.failed += states[i] == State::failed;
+      progress.running += states[i] == State::running;
+      if (states[i] != State::open) continue;
+      ++open;
+      if (const auto at = seconds_of.find(group(*cells[i])); at != seconds_of.end())
+        left += at->second.first / static_cast<double>(at->second.second), ++estimated;
+    }
+    for (const auto& [key, sum] : seconds_of) known += sum.first / static_cast<double>(sum.second);
+    if (!seconds_of.empty())  // groups not met yet: the mean of those that were
+      progress.seconds_left =
+          left + static_cast<double>(open - estimated) * known / static_cast<double>(seconds_of.size());
+    tell(progress);
+  };
+
+  for (;;) {
+    bool ran = false, waiting = false;
+    for (std::size_t i = 0; i < cells.size(); ++i) {
+      if (states[i] == State::done || states[i] == State::failed) continue;
+      const PlannedCell& cell = *cells[i];
+      const auto claim = store.claim(cell.id);
+      if (claim == nullptr) {
+        states[i] = store.state(cell.id);
+        waiting = waiting || states[i] == State::running || states[i] == State::open;
+        continue;
+      }
+      const std::string what =
+          fmt::format("{} on {}, repetition {}", cell.place.at("method").get<std::string>(),
+                      cell.place.at("data").get<std::string>(), cell.spec.fold + 1);
+      states[i] = State::running;
+      note = "running " + what;
+      report();
+      const Stopwatch watch;
+      try {
+        const CellFiles files = run_cell(cell.spec, shelf);
+        store.finish(*claim, files.text(options.keep_scores));
+        states[i] = State::done;
+        note = what;
+        if (files.result.contains("metrics"))
+          note +=
+              fmt::format(": {} {:.4f}", options.metric, files.result["metrics"].value(options.metric, 0.));
+        note += ", " + duration_text(watch.seconds());
+      } catch (const Error& error) {
+        if (error.code() == Exit::interrupted) throw;
+        store.fail(*claim, {{"schema", "lacuna.failure/1"},
+                            {"spec", cell.spec.json()},
+                            {"error", error.what()},
+                            {"code", static_cast<int>(error.code())}});
+        states[i] = State::failed;
+        note = what + " failed: " + error.what();
+      } catch (const std::exception& error) {
+        store.fail(*claim, {{"schema", "lacuna.failure/1"},
+                            {"spec", cell.spec.json()},
+                            {"error", error.what()},
+                            {"code", static_cast<int>(Exit::failed)}});
+        states[i] = State::failed;
+        note = what + " failed: " + error.what();
+      }
+      auto& sum = seconds_of[group(cell)];
+      sum.first += watch.seconds();
+      ++sum.second;
+      ++outcome.ran;
+      ran = true;
+      report();
+    }
+    if (!waiting) break;
+    if (stop_requested) fail(Exit::interrupted, "interrupted");
+    if (!ran) {
+      note = "waiting for cells that other processes run";
+      report();
+      std::this_thread::sleep_for(std::chrono::seconds(1));
+    }
+  }
+  for (const State state : states) {
+    outcome.done += state == State::done;
+    outcome.failed += state == State::failed;
+  }
+  return outcome;
+}
+
+}  // namespace lacuna

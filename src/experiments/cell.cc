@@ -1,0 +1,323 @@
+#include "experiments/cell.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "base/error.h"
+#include "base/text.h"
+#include "experiments/details.h"
+#include "experiments/machine.h"
+#include "experiments/similarity.h"
+
+namespace lacuna {
+
+using nlohmann::json;
+
+std::atomic<bool> stop_requested{false};
+
+namespace {
+
+constexpr const char* kSchema = "lacuna.cell/1";
+
+template <class Declared>
+json options_json(Declared declared) {
+  Options options;
+  declared.declare(options);
+  return options.json();
+}
+
+template <class Declared>
+Declared options_from_json(const json& values, const std::string& where) {
+  Declared declared;
+  Options options;
+  declared.declare(options);
+  options.from_json(values, where);
+  return declared;
+}
+
+Model make_model(const CellSpec& spec) {
+  Model model(spec.method.name);
+  if (!spec.method.preset.empty()) model.set_preset(spec.method.preset);
+  for (const auto& [name, value] : spec.settings)
+    model.options().set(name, value, "method " + spec.method.name);
+  if (spec.protocol == "authors") model.options().set("leaky", "true", "the preparation");
+  return model;
+}
+
+// The data without one view. Tables are shared, so this copies names only.
+Dataset drop_view(const Dataset& data, const std::string& name) {
+  const std::size_t gone = data.view_index(name);
+  if (gone == data.views.size()) fail(Exit::usage, "{} has no view '{}' to leave out", data.name, name);
+  if (data.views.size() == 1)
+    fail(Exit::usage, "{} has one view only; nothing is left without it", data.name);
+  Dataset rest = data;
+  rest.views.erase(rest.views.begin() + static_cast<std::ptrdiff_t>(gone));
+  if (!data.present.empty()) {
+    Matrix<std::uint8_t> present(data.rows, rest.views.size());
+    for (std::size_t i = 0; i < data.rows; ++i)
+      for (std::size_t v = 0; v < rest.views.size(); ++v)
+        present(i, v) = data.present(i, v < gone ? v : v + 1);
+    rest.present = std::move(present);
+  }
+  return rest;
+}
+
+Folds drop_view(const Folds& folds, std::size_t fold, std::size_t gone) {
+  Folds rest = folds;
+  rest.views = folds.views - 1;
+  rest.folds.clear();
+  const Fold& from = folds.folds[fold];
+  Fold one{Matrix<std::uint8_t>(from.W.rows(), rest.views), from.G, from.order};
+  for (std::size_t i = 0; i < from.W.rows(); ++i)
+    for (std::size_t v = 0; v < rest.views; ++v) one.W(i, v) = from.W(i, v < gone ? v : v + 1);
+  rest.folds.push_back(std::move(one));
+  return rest;
+}
+
+void drop_rows_without_view(Selection& selection) {
+  const std::size_t views = selection.data->views.size();
+  std::vector<std::uint32_t> kept;
+  for (std::size_t i = 0; i < selection.rows.size(); ++i)
+    for (std::size_t v = 0; v < views; ++v)
+      if (selection.has(i, v)) {
+        kept.push_back(selection.rows[i]);
+        break;
+      }
+  selection.rows = std::move(kept);
+}
+
+json metrics_json(const Metrics& metrics) {
+  json object = json::object();
+  const auto values = metrics.values();
+  for (std::size_t i = 0; i < values.size(); ++i) object[metric_names()[i]] = values[i];
+  return object;
+}
+
+// Records the course of a fit; stops it when asked to.
+class Recorder final : public FitContext {
+ public:
+  bool after_epoch(const EpochRecord& record, FunctionRef<void(Tensors&)>) override {
+    if (stop_requested) fail(Exit::interrupted, "interrupted");
+    training_seconds = record.seconds;
+    json line = {{"epoch", record.epoch}, {"member", record.member}, {"losses", record.losses}};
+    if (record.validated) line["validation"] = metrics_json(record.validation);
+    history.push_back(std::move(line));
+    return true;
+  }
+  void after_step(FunctionRef<void(Tensors&)>) override {
+    if (stop_requested) fail(Exit::interrupted, "interrupted");
+  }
+  json history = json::array();
+  double training_seconds = 0;
+};
+
+// At most `most` lines, evenly spread, the last one always.
+json thinned(const json& lines, std::size_t most) {
+  if (lines.size() <= most) return lines;
+  json kept = json::array();
+  for (std::size_t i = 0; i < most; ++i) kept.push_back(lines[i * (lines.size() - 1) / (most - 1)]);
+  return kept;
+}
+
+}  // namespace
+
+MethodChoice MethodChoice::parse(const std::string& text) {
+  const auto colon = text.find(':');
+  MethodChoice choice{text.substr(0, colon), colon == std::string::npos ? "" : text.substr(colon + 1)};
+  const auto method = make_method(choice.name);
+  const auto presets = method->presets();
+  if (!choice.preset.empty() && std::find(presets.begin(), presets.end(), choice.preset) == presets.end())
+    fail(Exit::usage, "method {} has no preset '{}'{} (it has {})", choice.name, choice.preset,
+         did_you_mean(choice.preset, presets), presets.empty() ? "none" : join(presets, ", "));
+  return choice;
+}
+
+std::string MethodChoice::title() const {
+  const std::string title = make_method(name)->traits().title;
+  return preset.empty() ? title : fmt::format("{} ({})", title, preset);
+}
+
+json CellSpec::json() const {
+  nlohmann::json spec = {{"schema", kSchema},
+                         {"method", method.name},
+                         {"preset", method.preset},
+                         {"settings", settings},
+                         {"data", {{"path", data.path}, {"read", options_json(data.read)}}},
+                         {"fold", fold},
+                         {"without_view", without_view},
+                         {"protocol", protocol},
+                         {"seed", seed},
+                         {"task", task == Task::score ? "score" : "similarity"},
+                         {"epochs", epochs}};
+  if (folds.file.empty())
+    spec["folds"] = {{"mask", options_json(folds.mask)}};
+  else
+    spec["folds"] = {{"file", folds.file}};
+  return spec;
+}
+
+CellSpec CellSpec::from_json(const nlohmann::json& from) {
+  if (!from.is_object() || from.value("schema", "") != kSchema)
+    fail(Exit::data, "this is no cell of Lacuna ({} expected)", kSchema);
+  try {
+    CellSpec spec;
+    spec.method = {from.at("method"), from.at("preset")};
+    spec.settings = from.at("settings");
+    spec.data.path = from.at("data").at("path");
+    spec.data.read = options_from_json<ReadOptions>(from.at("data").at("read"), "the cell");
+    if (from.at("folds").contains("file"))
+      spec.folds.file = from.at("folds").at("file");
+    else
+      spec.folds.mask = options_from_json<MaskOptions>(from.at("folds").at("mask"), "the cell");
+    spec.fold = from.at("fold");
+    spec.without_view = from.at("without_view");
+    spec.protocol = from.at("protocol");
+    spec.seed = from.at("seed");
+    spec.task = from.at("task") == "score" ? Task::score : Task::similarity;
+    spec.epochs = from.at("epochs").get<std::vector<std::int64_t>>();
+    return spec;
+  } catch (const nlohmann::json::exception& error) {
+    fail(Exit::data, "broken cell: {}", error.what());
+  }
+}
+
+const Shelf::Book& Shelf::data(const DataChoice& choice) {
+  const std::string key = choice.path + "\n" + options_json(choice.read).dump();
+  auto at = books_.find(key);
+  if (at == books_.end()) {
+    Dataset data = read_dataset(choice.path, choice.read);
+    std::string hash = content_hash(data);
+    at = books_.emplace(key, Book{std::move(data), std::move(hash)}).first;
+  }
+  return at->second;
+}
+
+const Folds& Shelf::folds(const DataChoice& data_choice, const FoldChoice& choice) {
+  const Book& book = data(data_choice);
+  const std::string key = choice.file.empty() ? book.hash + "\n" + options_json(choice.mask).dump()
+                                              : book.hash + "\n" + choice.file;
+  auto at = folds_.find(key);
+  if (at == folds_.end()) {
+    Folds folds = choice.file.empty() ? make_folds(book.data, choice.mask) : read_folds(choice.file);
+    check_fit(folds, book.data, choice.file.empty() ? "the folds" : choice.file);
+    at = folds_.emplace(key, std::move(folds)).first;
+  }
+  return at->second;
+}
+
+std::string fold_hash(const Folds& folds, std::size_t fold) {
+  if (fold >= folds.folds.size())
+    fail(Exit::usage, "repetition {} was asked for, the folds have {} (counted from 0)", fold,
+         folds.folds.size());
+  const Fold& one = folds.folds[fold];
+  Sha256 hash;
+  hash.add(fmt::format("{} {} {} {} {}\n", folds.rows, folds.views, folds.labels, folds.train_rows(),
+                       folds.val_rows()));
+  hash.add(std::as_bytes(one.W.values()));
+  hash.add(std::as_bytes(one.G.values()));
+  hash.add(std::as_bytes(std::span(one.order)));
+  return hash.hex();
+}
+
+json resolved_options(const CellSpec& spec) {
+  return make_model(spec).options().json();
+}
+
+std::string cell_id(const CellSpec& spec, Shelf& shelf) {
+  const json content = {{"schema", kSchema},
+                        {"method", spec.method.name},
+                        {"options", resolved_options(spec)},
+                        {"data", shelf.data(spec.data).hash},
+                        {"fold", fold_hash(shelf.folds(spec.data, spec.folds), spec.fold)},
+                        {"without_view", spec.without_view},
+                        {"protocol", spec.protocol},
+                        {"seed", spec.seed},
+                        {"task", spec.task == Task::score ? "score" : "similarity"},
+                        {"epochs", spec.epochs}};
+  Sha256 hash;
+  hash.add(content.dump());
+  return hash.hex().substr(0, 16);
+}
+
+std::map<std::string, std::string> CellFiles::text(bool keep_scores) const {
+  std::map<std::string, std::string> files = {{"spec.json", spec.dump(1) + "\n"},
+                                              {"result.json", result.dump(1) + "\n"},
+                                              {"run.json", run.dump(1) + "\n"}};
+  if (!details.is_null()) files["details.json"] = details.dump() + "\n";
+  if (keep_scores && !scores.empty()) files["scores.npy"] = npy_text(scores);
+  return files;
+}
+
+CellFiles run_cell(const CellSpec& spec, Shelf& shelf) {
+  const Stopwatch total;
+  reset_peak_memory();
+  const Shelf::Book& book = shelf.data(spec.data);
+  const Folds& all_folds = shelf.folds(spec.data, spec.folds);
+  const std::string hash_of_fold = fold_hash(all_folds, spec.fold);
+
+  Dataset rest;
+  Folds rest_folds;
+  const Dataset* data = &book.data;
+  const Folds* folds = &all_folds;
+  std::size_t fold = spec.fold;
+  if (!spec.without_view.empty()) {
+    rest = drop_view(book.data, spec.without_view);
+    rest_folds = drop_view(all_folds, fold, book.data.view_index(spec.without_view));
+    data = &rest;
+    folds = &rest_folds;
+    fold = 0;
+  }
+  Selection train = select_part(*data, *folds, fold, Part::train);
+  Selection val = select_part(*data, *folds, fold, Part::val),
+            test = select_part(*data, *folds, fold, Part::test);
+  drop_rows_without_view(train);
+  if (spec.protocol == "authors") test.rows.insert(test.rows.begin(), val.rows.begin(), val.rows.end());
+  if (test.rows.empty())
+    fail(Exit::data, "{}: repetition {} leaves no rows for the test", data->name, spec.fold);
+
+  Model model = make_model(spec);
+  CellFiles files;
+  files.spec = spec.json();
+  files.spec["options"] = model.options().json();
+  files.spec["data"]["name"] = book.data.name;
+  files.spec["data"]["hash"] = book.hash;
+  files.spec["folds"]["hash"] = hash_of_fold;
+  files.result = {
+      {"schema", "lacuna.result/1"},
+      {"rows", {{"train", train.rows.size()}, {"val", val.rows.size()}, {"test", test.rows.size()}}}};
+
+  Recorder recorder;
+  recorder.seed = spec.seed;
+  json seconds = json::object();
+  if (spec.task == Task::similarity) {
+    files.result["similarity"] = channel_similarity(model, spec.epochs, train, val, test, spec.seed);
+    seconds["fit"] = total.seconds();
+  } else {
+    const Stopwatch fitting;
+    model.fit(train, val, recorder);
+    seconds["fit"] = fitting.seconds();
+    seconds["training"] = recorder.training_seconds > 0 ? recorder.training_seconds : fitting.seconds();
+    const Stopwatch predicting;
+    files.scores = model.predict(test);
+    seconds["predict"] = predicting.seconds();
+    const Stopwatch scoring;
+    const Matrix<std::uint8_t> decided = model.decide(files.scores);
+    Matrix<std::int8_t> truth(test.rows.size(), data->label_count());
+    for (std::size_t i = 0; i < truth.rows(); ++i)
+      for (std::size_t j = 0; j < truth.cols(); ++j) truth(i, j) = test.label(i, j);
+    files.result["metrics"] = metrics_json(evaluate(files.scores, truth, decided));
+    files.result["history"] = thinned(recorder.history, 120);
+    files.result["parameters"] = model.method().parameters();
+    if (spec.fold == 0)
+      files.details = prediction_details(files.scores, truth, decided, data->label_names,
+                                         model.method().traits().probabilities);
+    seconds["score"] = scoring.seconds();
+  }
+  seconds["total"] = total.seconds();
+  files.run = machine_json();
+  files.run["seconds"] = seconds;
+  files.run["peak_bytes"] = peak_memory();
+  return files;
+}
+
+}  // namespace lacuna

@@ -1,0 +1,96 @@
+// A cell is one unit of every experiment: a method with its settings, learned on one repetition of one data
+// set and scored on its test rows. Its id is a hash of everything that the result depends on: method, all
+// settings, the content of data and fold, seed, protocol, task. Names of files and the number of threads are
+// not among them.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "base/matrix.h"
+#include "data/dataset.h"
+#include "data/folds.h"
+#include "data/readers.h"
+#include "methods/model.h"
+
+namespace lacuna {
+
+// "mtd" or "mtd:paper", the second with a preset.
+struct MethodChoice {
+  std::string name, preset;
+  static MethodChoice parse(const std::string& text);  // Exit::usage names the nearest method or preset
+  std::string text() const { return preset.empty() ? name : name + ":" + preset; }
+  std::string title() const;  // as printed in tables: "MTD", "MTD (paper)"
+};
+
+// The name of a data set in tables and in experiment files is its own; the path only says where it was.
+struct DataChoice {
+  std::string path;
+  ReadOptions read;
+};
+
+// Where the gaps and the split come from: a folds file, or a rule.
+struct FoldChoice {
+  std::string file;
+  MaskOptions mask;  // used if `file` is empty
+};
+
+enum class Task {
+  score,       // metrics on the test rows
+  similarity,  // cosines between the channels of a two-channel network
+};
+
+struct CellSpec {
+  MethodChoice method;
+  std::map<std::string, std::string> settings;  // laid over the preset
+  DataChoice data;
+  FoldChoice folds;
+  std::size_t fold = 0;
+  std::string without_view;         // a view that is taken away from all rows
+  std::string protocol = "strict";  // or "authors": scaler fitted on all rows, validation rows in the test
+  std::uint64_t seed = 1;           // of the method; the fold's own seed is in `folds`
+  Task task = Task::score;
+  std::vector<std::int64_t> epochs;  // similarity: after these
+
+  nlohmann::json json() const;
+  static CellSpec from_json(const nlohmann::json& from);  // Exit::data if it is not a cell
+};
+
+// Data sets and folds that cells share, read once. Not thread-safe.
+class Shelf {
+ public:
+  struct Book {
+    Dataset data;
+    std::string hash;
+  };
+  const Book& data(const DataChoice& choice);
+  const Folds& folds(const DataChoice& data, const FoldChoice& choice);
+
+ private:
+  std::map<std::string, Book> books_;
+  std::map<std::string, Folds> folds_;
+};
+
+// Hash of one repetition: gaps, order and split sizes; the same whether it is one of five or one of ten.
+std::string fold_hash(const Folds& folds, std::size_t fold);
+// All settings of the method as they will be used, by name.
+nlohmann::json resolved_options(const CellSpec& spec);
+std::string cell_id(const CellSpec& spec, Shelf& shelf);
+
+struct CellFiles {
+  nlohmann::json spec, result, details, run;
+  Matrix<float> scores;                                             // (test rows, labels)
+  std::map<std::string, std::string> text(bool keep_scores) const;  // by file name, as stored
+};
+
+// Set by a signal handler; a running cell then stops with Exit::interrupted at the end of its epoch.
+extern std::atomic<bool> stop_requested;
+
+CellFiles run_cell(const CellSpec& spec, Shelf& shelf);
+
+}  // namespace lacuna

@@ -1,0 +1,43 @@
+// What a closer look at one set of predictions shows: each label by itself, precision against recall, and
+// whether scores can be read as probabilities.
+#pragma once
+
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "base/matrix.h"
+
+namespace lacuna {
+
+struct CurvePoint {
+  double recall = 0, precision = 0;
+};
+// Precision against recall of one label over its known rows, best score first; equal scores make one point.
+// At most `most` points are kept, the ends always. Empty if the label has no positive.
+std::vector<CurvePoint> precision_recall(MatrixView<const float> scores, MatrixView<const std::int8_t> truth,
+                                         std::size_t label, std::size_t most = 80);
+
+struct ReliabilityBin {
+  double low = 0, high = 0;  // scores in [low, high), the last one closed
+  std::uint64_t count = 0;
+  double score = 0;     // mean score
+  double positive = 0;  // share of positives
+};
+struct Reliability {
+  std::vector<ReliabilityBin> bins;  // those with a count
+  double error = 0;                  // expected calibration error: mean |positive - score|, weighted by count
+};
+Reliability reliability(MatrixView<const float> scores, MatrixView<const std::int8_t> truth,
+                        std::size_t bins = 10);
+
+// {"labels": [{name, positives, known, AP, AUC, F1}], "curves": [...], "reliability": {...}}; undefined
+// values are null. Curves are drawn for the three most frequent labels and the three rarest with at least
+// five positives.
+nlohmann::json prediction_details(MatrixView<const float> scores, MatrixView<const std::int8_t> truth,
+                                  MatrixView<const std::uint8_t> decided,
+                                  const std::vector<std::string>& label_names, bool probabilities);
+
+std::string npy_text(MatrixView<const float> matrix);  // a .npy file
+
+}  // namespace lacuna

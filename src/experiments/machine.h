@@ -1,0 +1,28 @@
+// What a measurement must say about where it was made, and the clocks of the measurement.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <nlohmann/json.hpp>
+
+namespace lacuna {
+
+class Stopwatch {
+ public:
+  double seconds() const {
+    return std::chrono::duration<double>(std::chrono::steady_clock::now() - start_).count();
+  }
+
+ private:
+  std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
+};
+
+// Version, processor, cores, threads, memory, system, time of day.
+nlohmann::json machine_json();
+
+// The largest resident memory of this process since reset_peak_memory() (since its start where the kernel
+// cannot reset).
+void reset_peak_memory();
+std::uint64_t peak_memory();
+
+}  // namespace lacuna

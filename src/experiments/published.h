@@ -1,0 +1,36 @@
+// What the paper prints (published.cc), to stand beside our own figures.
+#pragma once
+
+#include <cstddef>
+#include <string>
+#include <vector>
+
+namespace lacuna {
+
+struct PublishedFigure {
+  double mean = 0, deviation = 0;
+};
+
+struct PublishedSet {
+  const char* name;
+  std::size_t rows, labels;
+  PublishedFigure methods[9][6];  // published_methods() x (AP, 1-HL, 1-RL, AUC, 1-OE, 1-Cov)
+  double average_rank[9];
+};
+struct PublishedAblation {
+  const char* row;
+  double means[6];
+};
+struct PublishedTime {
+  const char* method;
+  double training, test;  // seconds
+};
+
+const std::vector<std::string>& published_methods();      // our names of the nine
+std::size_t published_method(const std::string& method);  // its position; 9 if the paper has it not
+// The paper's figures for a data set, or null: the name must begin like theirs and both sizes must agree.
+const PublishedSet* published_set(const std::string& data_name, std::size_t rows, std::size_t labels);
+const PublishedAblation* published_ablation(const std::string& row);
+const PublishedTime* published_time(const std::string& method);
+
+}  // namespace lacuna

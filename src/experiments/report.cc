@@ -1,0 +1,358 @@
+#include "experiments/report.h"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <cmath>
+#include <filesystem>
+#include <map>
+
+#include "base/error.h"
+#include "base/files.h"
+#include "base/text.h"
+#include "experiments/machine.h"
+#include "experiments/statistics.h"
+
+namespace lacuna {
+
+using nlohmann::json;
+
+ReportSink::ReportSink(Page& page, std::string directory) : page_(page), directory_(std::move(directory)) {
+  if (directory_.empty()) return;
+  make_directories(directory_ + "/tables");
+  make_directories(directory_ + "/plots");
+}
+
+// A path made of the safe characters of `name`, used once.
+std::string ReportSink::unique(const std::string& folder, const std::string& name) {
+  std::string safe;
+  for (char c : name.substr(0, 120))
+    safe += std::isalnum(static_cast<unsigned char>(c)) || c == '-' || c == '_' || c == '.' ? c : '_';
+  if (safe.empty() || safe[0] == '.') safe = "_" + safe;
+  safe = "/" + folder + "/" + safe;
+  std::string result = safe;
+  for (int copy = 2; !used_.insert(result).second; ++copy) result = fmt::format("{}-{}", safe, copy);
+  return directory_ + result;
+}
+
+void ReportSink::table(const ResultTable& table, std::size_t shown) {
+  if (!directory_.empty()) {
+    const std::string path = unique("tables", table.name);
+    write_text(path + ".md", table.markdown());
+    write_text(path + ".csv", table.csv());
+    write_text(path + ".tex", table.latex());
+  }
+  if (table.rows.size() <= shown) {
+    page_.table(table);
+    return;
+  }
+  ResultTable part = table;
+  part.rows.resize(shown);
+  page_.table(part);
+}
+
+void ReportSink::plot(const std::string& name, const Svg& svg, const std::string& caption) {
+  if (!directory_.empty()) write_text(unique("plots", name) + ".svg", svg.file_text());
+  page_.figure(svg, caption);
+}
+
+TableCell mean_cell(const std::vector<double>& values, int digits) {
+  if (values.empty()) return "-";
+  TableCell cell = TableCell::number(mean(values), digits);
+  if (values.size() > 1) cell.deviation = deviation(values);
+  return cell;
+}
+
+std::string percent(double share) {
+  return fmt::format("{:g} %", std::round(share * 1000) / 10);
+}
+
+namespace {
+
+std::string count_of(std::size_t n, const std::string& noun) {
+  return fmt::format("{} {}{}", n, noun, n == 1 ? "" : "s");
+}
+
+std::string place_text(std::size_t place) {
+  const char* ending = place % 10 == 1 && place % 100 != 11   ? "st"
+                       : place % 10 == 2 && place % 100 != 12 ? "nd"
+                       : place % 10 == 3 && place % 100 != 13 ? "rd"
+                                                              : "th";
+  return fmt::format("{}{}", place, ending);
+}
+
+// Three sentences: what was compared, who came out how, what to think of it.
+std::string overview(const std::vector<ExperimentResults>& all) {
+  const ExperimentResults& main = all.front();
+  const auto& mask = main.header.at("mask");
+  std::string text = fmt::format(
+      "{} {} on {} with up to {}, {} of the views and {} of the labels missing in training.",
+      count_of(main.methods.size(), "method"), main.methods.size() == 1 ? "was run" : "were compared",
+      count_of(main.data.size(), "data set"),
+      count_of(static_cast<std::size_t>(mask.value("repeats", std::int64_t{1})), "repetition"),
+      percent(mask.value("missing-views", 0.)), percent(mask.value("missing-labels", 0.)));
+  if ((main.kind == "table" || main.kind == "complete") && main.methods.size() > 1) {
+    std::vector<double> average(main.methods.size(), 0);
+    for (const auto& data : main.data) {
+      const auto ranking = rank_methods(main, data.name);
+      for (std::size_t i = 0; i < average.size(); ++i)
+        average[i] += ranking.average[i] / static_cast<double>(main.data.size());
+    }
+    std::vector<std::size_t> order(average.size());
+    for (std::size_t i = 0; i < order.size(); ++i) order[i] = i;
+    std::stable_sort(order.begin(), order.end(),
+                     [&](std::size_t a, std::size_t b) { return average[a] < average[b]; });
+    const std::string lead = main.lead().key;
+    const std::size_t place = static_cast<std::size_t>(
+        std::find_if(order.begin(), order.end(), [&](std::size_t i) { return main.methods[i].key == lead; }) -
+        order.begin());
+    text += fmt::format(" By average rank over the six metrics {} is first ({:.2f}), followed by {} ({:.2f})",
+                        main.methods[order[0]].title, average[order[0]], main.methods[order[1]].title,
+                        average[order[1]]);
+    text += place > 1 ? fmt::format("; {} is {} of {} ({:.2f}).", main.methods[order[place]].title,
+                                    place_text(place + 1), order.size(), average[order[place]])
+                      : ".";
+  } else {
+    text += fmt::format(" The experiment is '{}'.", main.kind);
+  }
+  std::size_t done = 0, failed = 0, cells = 0;
+  double seconds = 0;
+  for (const auto& results : all) {
+    std::set<std::string> seen;
+    done += results.done();
+    failed += results.failed();
+    cells += results.cells.size();
+    for (const auto& cell : results.cells)
+      if (cell.run.is_object() && seen.insert(cell.id).second)
+        seconds += cell.run.at("seconds").value("total", 0.);
+  }
+  text += fmt::format(
+      " {} of {} cells are done and {} failed, in {} of computing{}.", done, cells, failed,
+      duration_text(seconds),
+      main.header.value("protocol", "strict") == "authors"
+          ? "; the protocol is that of the authors' program, which lets validation rows into the test"
+          : "");
+  return text;
+}
+
+ResultTable data_table(const std::vector<ExperimentResults>& all) {
+  ResultTable table;
+  table.name = "data";
+  table.caption = "The data sets.";
+  table.header = {"data", "rows", "labels", "views (columns)", "content hash"};
+  std::set<std::string> seen;
+  for (const auto& results : all)
+    for (const auto& data : results.data) {
+      if (!seen.insert(data.hash).second) continue;
+      std::string views;
+      for (const auto& [name, columns] : data.views)
+        views += fmt::format("{}{} ({})", views.empty() ? "" : ", ", name, columns);
+      table.rows.push_back({data.name, TableCell::number(static_cast<double>(data.rows), 0),
+                            TableCell::number(static_cast<double>(data.labels), 0), views,
+                            data.hash.substr(0, 16)});
+    }
+  return table;
+}
+
+void show_protocol(const std::vector<ExperimentResults>& all, ReportSink& sink) {
+  Page& page = sink.page();
+  const json& header = all.front().header;
+  const auto& mask = header.at("mask");
+  const bool authors = header.value("protocol", "strict") == "authors";
+  page.paragraph(
+      fmt::format("For each repetition, {} of every view's instances are hidden at random, so that every "
+                  "item keeps at least one view, and {} of "
+                  "each label's positives and of its negatives become unknown. The rows are then put into "
+                  "random order: the first {} are for "
+                  "training, the next {} for validation, the rest for the test.",
+                  percent(mask.value("missing-views", 0.)), percent(mask.value("missing-labels", 0.)),
+                  percent(mask.value("train", .7)), percent(mask.value("val", .15))));
+  page.paragraph(
+      authors ? "Protocol 'authors': the scaler is fitted on all rows, test rows included, and the test rows "
+                "include the validation rows on "
+                "which the epoch was chosen. Figures of this protocol are too good; they serve comparison "
+                "with programs that work so."
+              : "Protocol 'strict': the preparation of the inputs is fitted on observed training instances "
+                "only, the best epoch and all "
+                "thresholds are chosen on validation rows only, and test rows serve nothing but the test.");
+  page.paragraph(
+      "Test rows have missing views too; they are scored against their complete labels. All six metrics are "
+      "'higher is better': AP is "
+      "average precision over each item's ranked labels, 1-HL one minus Hamming loss, 1-RL one minus ranking "
+      "loss, AUC the paper's "
+      "adapted area, 1-OE the share of items whose first label is right, 1-Cov one minus coverage. "
+      "Deviations are population standard "
+      "deviations over repetitions. Ranks are taken of values rounded to three digits.");
+  std::vector<std::string> notes;
+  std::set<std::string> seen;
+  for (const auto& results : all) {
+    for (const auto& method : results.header.at("methods")) {
+      const std::string title = method.at("title");
+      if (!seen.insert(title).second) continue;
+      if (!method.value("multi_view", true))
+        notes.push_back(
+            title +
+            " knows one view only: it is run on each, and the best view is chosen on validation rows.");
+      if (!method.value("missing_views", true) && method.value("multi_view", true))
+        notes.push_back(title +
+                        " cannot miss views: missing instances become the mean of the observed ones.");
+      if (!method.value("missing_labels", true))
+        notes.push_back(title + " cannot miss labels: unknown ones count as negative.");
+      if (method.value("reconstructed", false))
+        notes.push_back(title +
+                        " is our reconstruction from descriptions; its authors' program was not to be had.");
+    }
+    for (const auto& remark : results.header.value("remarks", json::array()))
+      notes.push_back(remark.get<std::string>() + ".");
+  }
+  if (!notes.empty()) page.list(notes);
+  sink.table(data_table(all));
+}
+
+void show_reproduction(const std::vector<ExperimentResults>& all, const std::string& directory,
+                       ReportSink& sink) {
+  Page& page = sink.page();
+  page.paragraph(
+      "Each experiment is one command; it makes the same numbers on the same type of machine, whatever the "
+      "number of threads:");
+  for (const auto& results : all) page.code(results.header.at("command").get<std::string>());
+  page.paragraph(
+      "Any single figure is the mean of cells; a cell is repeated, and compared with what is stored, by");
+  page.code("lacuna bench rerun " + directory + "/cells/ID");
+  ResultTable table;
+  table.name = "cells";
+  table.caption = "All cells.";
+  table.header = {"experiment", "data", "method", "repetition", "AP", "seconds", "cell", "state"};
+  for (const auto& results : all)
+    for (const auto& cell : results.cells) {
+      std::string where = results.name;
+      for (const auto& [key, value] : cell.place.items())
+        if (key != "cell" && key != "data" && key != "method" && key != "fold" && key != "figure")
+          where += fmt::format(" {} {}", key, value.is_string() ? value.get<std::string>() : value.dump());
+      table.rows.push_back(
+          {where, cell.data, cell.method, TableCell::number(static_cast<double>(cell.fold + 1), 0),
+           TableCell::number(cell.metric("AP"), 4),
+           cell.run.is_object() ? TableCell::number(cell.run.at("seconds").value("total", 0.), 2)
+                                : TableCell("-"),
+           cell.id,
+           !cell.error.empty()     ? "failed: " + cell.error
+           : cell.result.is_null() ? "not run"
+                                   : "done"});
+    }
+  table.filter = true;
+  constexpr std::size_t kShown = 1000;
+  if (table.rows.size() > kShown)
+    table.caption = fmt::format("The first {} of {} cells; the table's files hold all of them.", kShown,
+                                table.rows.size());
+  page.begin_details(count_of(table.rows.size(), "cell"));
+  sink.table(table, kShown);
+  page.end_details();
+  std::set<std::string> machines;
+  for (const auto& results : all)
+    for (const auto& cell : results.cells)
+      if (cell.run.is_object())
+        machines.insert(
+            fmt::format("Lacuna {} on {}, {} cores, {} of memory, {}", cell.run.value("version", "?"),
+                        cell.run.value("processor", "?"), cell.run.value("cores", 0),
+                        bytes_text(cell.run.value("memory_bytes", 0.)), cell.run.value("system", "?")));
+  page.list({machines.begin(), machines.end()});
+}
+
+const ExperimentResults* first_of(const std::vector<ExperimentResults>& all,
+                                  std::initializer_list<const char*> kinds) {
+  for (const char* kind : kinds)
+    for (const auto& results : all)
+      if (results.kind == kind && results.done() > 0) return &results;
+  return nullptr;
+}
+
+}  // namespace
+
+std::string write_report(const std::string& directory) {
+  namespace fs = std::filesystem;
+  if (!fs::is_directory(directory + "/experiments"))
+    fail(Exit::usage, "{} holds no experiments; lacuna bench makes them", directory);
+  const CellStore store(directory);
+  const auto all = load_results(store);
+  if (all.empty()) fail(Exit::usage, "{} holds no experiments; lacuna bench makes them", directory);
+  const std::string name = fs::path(directory).lexically_normal().filename().string();
+  std::string data_names;
+  for (const auto& data : all.front().data) data_names += (data_names.empty() ? "" : ", ") + data.name;
+  Page page(data_names.size() < 60 ? "Experiments on " + data_names : "Experiments",
+            "A report by Lacuna " LACUNA_VERSION);
+  ReportSink sink(page, directory);
+
+  page.section("Overview");
+  page.lead(overview(all));
+  for (const auto& results : all) {
+    if (results.failed() == 0) continue;
+    std::map<std::string, std::size_t> errors;
+    for (const auto& cell : results.cells)
+      if (!cell.error.empty()) ++errors[fmt::format("{} on {}: {}", cell.method, cell.data, cell.error)];
+    std::vector<std::string> lines;
+    for (const auto& [error, count] : errors)
+      lines.push_back(fmt::format("{} failed: {}", count_of(count, "cell"), error));
+    page.list(lines);
+  }
+  const auto titled = [&](const ExperimentResults& results, const std::string& heading) {
+    page.section(results.name == results.kind ? heading : fmt::format("{} ({})", heading, results.name));
+    if (results.header.value("protocol", "strict") == "authors")
+      page.paragraph(
+          "Protocol of the authors' program: validation rows are inside the test. Compare with nothing "
+          "else.");
+  };
+  for (const auto& results : all) {
+    if (results.done() == 0) continue;
+    if (results.kind == "table") {
+      titled(results, "Results with missing data");
+      show_comparison(results, sink);
+      if (results.methods.size() > 1) {
+        titled(results, "Significance");
+        show_significance(results, sink);
+      }
+      titled(results, "Shape of the results");
+      show_radars(results, sink);
+    } else if (results.kind == "complete") {
+      titled(results, "Results without gaps");
+      show_radars(results, sink);
+      show_comparison(results, sink);
+    } else if (results.kind == "ablation") {
+      titled(results, "Ablation");
+      show_ablation(results, sink);
+    } else if (results.kind == "sensitivity") {
+      titled(results, "Sensitivity");
+      show_sensitivity(results, sink);
+    } else if (results.kind == "similarity") {
+      titled(results, "Channels");
+      show_similarity(results, sink);
+    } else if (results.kind == "missing") {
+      titled(results, "Against missing data");
+      show_missing(results, sink);
+    }
+  }
+  if (const auto* main = first_of(all, {"table", "complete", "timing"})) {
+    page.section("Learning curves");
+    show_learning(*main, sink);
+    page.section("Labels");
+    page.paragraph(fmt::format("{}, first repetition.", main->lead().title));
+    for (const auto& data : main->data) {
+      const auto cells = main->select(data.name, main->lead().key);
+      if (cells.empty() || cells[0]->fold != 0) continue;
+      page.heading(data.name);
+      show_details("labels-" + data.name, store.read(cells[0]->id, "details.json"), sink);
+    }
+  }
+  if (const auto* timed = first_of(all, {"timing", "table", "complete"})) {
+    page.section("Time and memory");
+    show_timing(*timed, sink);
+  }
+  page.section("Protocol");
+  show_protocol(all, sink);
+  page.section("How to reproduce it");
+  show_reproduction(all, name, sink);
+  const std::string path = directory + "/report.html";
+  write_text(path, page.text());
+  return path;
+}
+
+}  // namespace lacuna

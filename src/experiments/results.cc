@@ -1,0 +1,158 @@
+#include "experiments/results.h"
+
+#include <algorithm>
+#include <cmath>
+#include <filesystem>
+#include <map>
+
+#include "base/error.h"
+#include "experiments/statistics.h"
+
+namespace lacuna {
+
+using nlohmann::json;
+
+const std::vector<std::string>& paper_metrics() {
+  static const std::vector<std::string> names = {"AP", "1-HL", "1-RL", "AUC", "1-OE", "1-Cov"};
+  return names;
+}
+
+double ResultCell::metric(const std::string& metric_name) const {
+  if (!result.is_object() || !result.contains("metrics")) return std::nan("");
+  const auto& value = result["metrics"].value(metric_name, json());
+  return value.is_number() ? value.get<double>() : std::nan("");
+}
+
+std::vector<const ResultCell*> ExperimentResults::select(const std::string& data_name,
+                                                         const std::string& method, const json& where) const {
+  std::vector<const ResultCell*> found;
+  for (const auto& cell : cells) {
+    if (cell.data != data_name || cell.method != method || cell.result.is_null()) continue;
+    bool agrees = true;
+    for (const auto& [key, value] : where.items()) agrees = agrees && cell.place.value(key, json()) == value;
+    if (agrees) found.push_back(&cell);
+  }
+  std::stable_sort(found.begin(), found.end(),
+                   [](const auto* a, const auto* b) { return a->fold < b->fold; });
+  return found;
+}
+
+std::vector<double> ExperimentResults::values(const std::string& data_name, const std::string& method,
+                                              const std::string& metric, const json& where) const {
+  std::vector<double> found;
+  for (const auto* cell : select(data_name, method, where))
+    if (const double value = cell->metric(metric); std::isfinite(value)) found.push_back(value);
+  return found;
+}
+
+std::size_t ExperimentResults::done() const {
+  return static_cast<std::size_t>(
+      std::count_if(cells.begin(), cells.end(), [](const auto& cell) { return !cell.result.is_null(); }));
+}
+std::size_t ExperimentResults::failed() const {
+  return static_cast<std::size_t>(
+      std::count_if(cells.begin(), cells.end(), [](const auto& cell) { return !cell.error.empty(); }));
+}
+
+const MethodInfo& ExperimentResults::lead() const {
+  const auto mtd =
+      std::find_if(methods.begin(), methods.end(), [](const auto& m) { return m.name == "mtd"; });
+  return mtd == methods.end() ? methods.front() : *mtd;
+}
+
+namespace {
+
+// A style for every method name, MTD first, then by first appearance, the floor grey.
+class Styles {
+ public:
+  int of(const std::string& key) {
+    if (key.starts_with("prior")) return 8;
+    const auto at = known_.find(key);
+    if (at != known_.end()) return at->second;
+    static constexpr int kOrder[] = {0, 1, 2, 3, 4, 5, 6, 7, 9};
+    const std::size_t next = known_.size() % std::size(kOrder);
+    return known_[key] = kOrder[next];
+  }
+
+ private:
+  std::map<std::string, int> known_ = {{"mtd", 0}};
+};
+
+ExperimentResults load_one(const CellStore& store, const std::string& path, Styles& styles) {
+  ExperimentResults results;
+  results.header = read_json(path);
+  try {
+    const json& header = results.header;
+    if (header.value("schema", "") != "lacuna.experiment/1")
+      fail(Exit::data, "{}: is no experiment of Lacuna", path);
+    results.kind = header.at("kind");
+    results.name = header.at("name");
+    for (const auto& method : header.at("methods"))
+      results.methods.push_back({method.at("key"), method.at("name"), method.at("title"), method.at("source"),
+                                 method.at("reconstructed"), styles.of(method.at("key"))});
+    for (const auto& data : header.at("data")) {
+      DataInfo info{data.at("name"), data.at("path"),   data.at("hash"),
+                    data.at("rows"), data.at("labels"), {}};
+      for (const auto& view : data.at("views")) info.views.emplace_back(view.at("name"), view.at("columns"));
+      results.data.push_back(std::move(info));
+    }
+    std::map<std::string, std::pair<json, json>> loaded;  // a cell may stand at several places
+    for (const auto& entry : header.at("cells")) {
+      ResultCell cell{
+          entry.at("cell"), entry.at("data"), entry.at("method"), entry.at("fold"), entry, {}, {}, {}};
+      auto at = loaded.find(cell.id);
+      if (at == loaded.end())
+        at = loaded
+                 .emplace(cell.id,
+                          std::pair(store.read(cell.id, "result.json"), store.read(cell.id, "run.json")))
+                 .first;
+      cell.result = at->second.first;
+      cell.run = at->second.second;
+      if (cell.result.is_null())
+        if (const json failure = store.failure(cell.id); failure.is_object())
+          cell.error = failure.value("error", "failed");
+      results.cells.push_back(std::move(cell));
+    }
+  } catch (const json::exception& error) {
+    fail(Exit::data, "{}: broken: {}", path, error.what());
+  }
+  return results;
+}
+
+}  // namespace
+
+std::vector<ExperimentResults> load_results(const CellStore& store) {
+  namespace fs = std::filesystem;
+  std::vector<std::string> paths;
+  for (const auto& entry : fs::directory_iterator(store.directory() + "/experiments"))
+    if (entry.path().extension() == ".json") paths.push_back(entry.path().string());
+  std::sort(paths.begin(), paths.end());
+  Styles styles;
+  std::vector<ExperimentResults> all;
+  for (const auto& path : paths) all.push_back(load_one(store, path, styles));
+  const std::vector<std::string> order = {"table",      "complete", "ablation", "sensitivity",
+                                          "similarity", "missing",  "timing"};
+  const auto place = [&](const ExperimentResults& r) {
+    return std::find(order.begin(), order.end(), r.kind) - order.begin();
+  };
+  std::stable_sort(all.begin(), all.end(), [&](const auto& a, const auto& b) { return place(a) < place(b); });
+  return all;
+}
+
+RankSummary rank_methods(const ExperimentResults& results, const std::string& data) {
+  RankSummary summary;
+  summary.average.assign(results.methods.size(), 0);
+  for (const auto& metric : paper_metrics()) {
+    std::vector<double> means;
+    for (const auto& method : results.methods) {
+      const auto values = results.values(data, method.key, metric);
+      means.push_back(values.empty() ? std::nan("") : std::round(mean(values) * 1000) / 1000);
+    }
+    summary.by_metric.push_back(ranks(means));
+    for (std::size_t i = 0; i < means.size(); ++i)
+      summary.average[i] += summary.by_metric.back()[i] / static_cast<double>(paper_metrics().size());
+  }
+  return summary;
+}
+
+}  // namespace lacuna

@@ -1,0 +1,67 @@
+// What a folder of cells holds, ready for tables and figures.
+#pragma once
+
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "experiments/store.h"
+
+namespace lacuna {
+
+struct ResultCell {
+  std::string id, data, method;
+  std::size_t fold = 0;
+  nlohmann::json place;   // its coordinates in the experiment
+  nlohmann::json result;  // null: not done (yet)
+  nlohmann::json run;
+  std::string error;                             // not empty: it failed
+  double metric(const std::string& name) const;  // NaN if there is none
+};
+
+struct MethodInfo {
+  std::string key, name, title, source;
+  bool reconstructed = false;
+  int style = 0;  // of its series in all charts
+};
+struct DataInfo {
+  std::string name, path, hash;
+  std::size_t rows = 0, labels = 0;
+  std::vector<std::pair<std::string, std::size_t>> views;  // name, columns
+};
+
+struct ExperimentResults {
+  nlohmann::json header;
+  std::string kind, name;
+  std::vector<MethodInfo> methods;
+  std::vector<DataInfo> data;
+  std::vector<ResultCell> cells;
+
+  // The finished cells of a method on a data set, by repetition; `where` are further coordinates that must
+  // agree.
+  std::vector<const ResultCell*> select(const std::string& data, const std::string& method,
+                                        const nlohmann::json& where = nlohmann::json::object()) const;
+  std::vector<double> values(const std::string& data, const std::string& method, const std::string& metric,
+                             const nlohmann::json& where = nlohmann::json::object()) const;
+  std::size_t done() const;
+  std::size_t failed() const;
+  // The method that the report looks at most closely: MTD where it takes part (its first preset), else the
+  // first.
+  const MethodInfo& lead() const;
+};
+
+// Every experiment of the folder, in the order in which the report shows them
+std::vector<ExperimentResults> load_results(const CellStore& store);
+
+// The six metrics of the paper, in its order.
+const std::vector<std::string>& paper_metrics();
+
+// ranks[m][i]: rank of method i by the mean of metric m (values rounded as printed, three digits, so that
+// what is printed as a tie is a tie); methods without values rank last.
+struct RankSummary {
+  std::vector<std::vector<double>> by_metric;  // (metrics, methods)
+  std::vector<double> average;                 // (methods)
+};
+RankSummary rank_methods(const ExperimentResults& results, const std::string& data);
+
+}  // namespace lacuna

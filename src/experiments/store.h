@@ -1,0 +1,69 @@
+// A folder of results, shared by any number of processes:
+//   DIR/cells/ID/spec.json      what was asked            } the same bytes whoever ran it, however often it
+//   was DIR/cells/ID/result.json    what came out             } interrupted DIR/cells/ID/details.json
+//   per-label tables, curves  } DIR/cells/ID/run.json       when, where, how long, how much memory: differs
+//   from run to run DIR/failed/ID.json          the error of a cell that failed DIR/claims/ID.N who is
+//   working on the cell; N counts the processes that took it on
+// A cell appears whole (a folder is filled under another name, then renamed) or not at all. A claim is made
+// by a hard link, which only one process can win. Its owner touches it every few seconds; a claim whose
+// process is gone, or that nobody touched for two minutes where the process cannot be seen, is void, and the
+// next claim is ID.(N+1), which again only one process can win. So nothing has to be cleaned up after kill
+// -9.
+#pragma once
+
+#include <condition_variable>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <thread>
+#include <vector>
+
+namespace lacuna {
+
+class Claim {
+ public:
+  Claim(std::string folder, std::string id, std::string path);
+  ~Claim();  // gives the cell back
+  Claim(const Claim&) = delete;
+  Claim& operator=(const Claim&) = delete;
+  const std::string& id() const { return id_; }
+
+ private:
+  std::string folder_, id_, path_;
+  std::mutex mutex_;
+  std::condition_variable wake_;
+  bool ending_ = false;
+  std::thread heart_;
+};
+
+class CellStore {
+ public:
+  enum class State { open, running, done, failed };
+
+  explicit CellStore(std::string directory);  // makes the folders
+
+  State state(const std::string& id) const;
+  // The right to run a cell, or null if it is done, failed or somebody alive has it.
+  std::unique_ptr<Claim> claim(const std::string& id);
+  // Files of a finished cell, by name. If another process was quicker, its files stay.
+  void finish(const Claim& claim, const std::map<std::string, std::string>& files);
+  void fail(const Claim& claim, const nlohmann::json& error);
+  void forget_failure(const std::string& id);
+
+  std::string cell_path(const std::string& id) const { return directory_ + "/cells/" + id; }
+  std::string failure_path(const std::string& id) const { return directory_ + "/failed/" + id + ".json"; }
+  nlohmann::json read(const std::string& id, const std::string& file) const;  // null if there is none
+  nlohmann::json failure(const std::string& id) const;                        // null if it did not fail
+  std::string find(const std::string& prefix) const;                          // the one id that starts so
+  const std::string& directory() const { return directory_; }
+
+ private:
+  std::string directory_;
+};
+
+// Reads a JSON file; null if it does not exist, Exit::data naming file and place if it is broken.
+nlohmann::json read_json(const std::string& path);
+
+}  // namespace lacuna

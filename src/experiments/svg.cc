@@ -1,0 +1,284 @@
+#include "experiments/svg.h"
+
+#include <fmt/core.h>
+
+#include <array>
+#include <cmath>
+#include <utility>
+
+namespace lacuna {
+namespace {
+
+// Told apart by people with any of the common kinds of colour blindness, and in grey by lightness, mark and
+// dash.
+struct Colour {
+  const char *name, *light, *dark;
+};
+constexpr Colour kColours[] = {
+    {"paper", "#ffffff", "#14171c"}, {"ink", "#1b1f24", "#e6e9ee"},   {"soft", "#59626e", "#a3acb9"},
+    {"rule", "#d9dee5", "#333a44"},  {"faint", "#eef1f5", "#20252d"}, {"s0", "#0b5cad", "#63b0f4"},
+    {"s1", "#c8500a", "#ff965c"},    {"s2", "#00805e", "#45cfa4"},    {"s3", "#a8458a", "#ea9fd0"},
+    {"s4", "#b07d00", "#f2c14e"},    {"s5", "#2f9fd0", "#93d8fb"},    {"s6", "#6b4bb0", "#baa4f0"},
+    {"s7", "#7a5a28", "#cfae78"},    {"s8", "#6c7680", "#98a2ae"},    {"s9", "#b3202c", "#ff8f96"},
+    {"warm", "#c8500a", "#ff965c"},  {"cold", "#0b5cad", "#63b0f4"},  {"onheat", "#ffffff", "#0c0e11"},
+};
+constexpr const char* kDash[kSeriesStyles] = {"none",      "7 3",  "2 2.5", "9 3 2 3", "5 2",
+                                              "1.5 2 6 2", "12 4", "4 4",   "1 4",     "8 2 1 2 1 2"};
+
+constexpr std::string_view kFont =
+    "ui-sans-serif,system-ui,-apple-system,'Segoe UI',Roboto,'Noto Sans','Liberation Sans','DejaVu "
+    "Sans',sans-serif";
+
+std::string resolved(std::string style, bool dark) {
+  for (const auto& colour : kColours) {
+    const std::string use = fmt::format("var(--{})", colour.name);
+    for (auto at = style.find(use); at != std::string::npos; at = style.find(use, at))
+      style.replace(at, use.size(), dark ? colour.dark : colour.light);
+  }
+  return style;
+}
+
+// A coordinate: two digits are finer than any printer.
+std::string number(double value) {
+  if (!std::isfinite(value)) value = 0;
+  std::string text = fmt::format("{:.2f}", value);
+  while (text.back() == '0') text.pop_back();
+  if (text.back() == '.') text.pop_back();
+  return text == "-0" ? "0" : text;
+}
+
+std::string tip_element(std::string_view tip) {
+  return tip.empty() ? "/>" : fmt::format("><title>{}</title>", escape_xml(tip));
+}
+
+}  // namespace
+
+std::string escape_xml(std::string_view text) {
+  std::string out;
+  out.reserve(text.size());
+  for (const char c : text) {
+    switch (c) {
+      case '&':
+        out += "&amp;";
+        break;
+      case '<':
+        out += "&lt;";
+        break;
+      case '>':
+        out += "&gt;";
+        break;
+      case '"':
+        out += "&quot;";
+        break;
+      case '\'':
+        out += "&#39;";
+        break;
+      case '\n':
+        out += "&#10;";
+        break;
+      case '\t':
+        out += "&#9;";
+        break;
+      case '\r':
+        out += "&#13;";
+        break;
+      default:
+        if (static_cast<unsigned char>(c) < 0x20 || c == 0x7f)
+          out += "\xEF\xBF\xBD";
+        else
+          out += c;
+    }
+  }
+  return out;
+}
+
+std::string plot_style() {
+  std::string style = fmt::format(
+      "svg.plot{{font-family:{};font-variant-numeric:tabular-nums}}"
+      ".plot text{{fill:var(--ink)}}.plot .tick{{font-size:11px;fill:var(--soft)}}"
+      ".plot .label{{font-size:12px;fill:var(--soft)}}.plot .name{{font-size:12px;fill:var(--ink)}}"
+      ".plot .strong{{font-size:12px;font-weight:650;fill:var(--ink)}}.plot "
+      ".small{{font-size:10px;fill:var(--soft)}}"
+      ".plot .cell{{font-size:10.5px;fill:var(--ink)}}.plot .oncell{{font-size:10.5px;fill:var(--onheat)}}"
+      ".plot .axis{{stroke:var(--soft);stroke-width:1;fill:none}}.plot "
+      ".grid{{stroke:var(--rule);stroke-width:1;fill:none}}"
+      ".plot .guide{{stroke:var(--soft);stroke-width:1;stroke-dasharray:3 3;fill:none}}"
+      ".plot .dot{{fill:var(--ink)}}.plot "
+      ".bar{{stroke:var(--ink);stroke-width:4;stroke-linecap:round;fill:none}}"
+      ".plot .paper{{fill:var(--paper)}}.plot .faint{{fill:var(--faint)}}.plot .warm{{fill:var(--warm)}}"
+      ".plot .cold{{fill:var(--cold)}}.plot .frame{{fill:none;stroke:var(--ink);stroke-width:1.5}}"
+      ".plot .curve{{fill:none;stroke-width:1.6;stroke-linejoin:round;stroke-linecap:round}}"
+      ".plot .lead .curve{{stroke-width:3}}.plot .area{{fill-opacity:.12;stroke:none}}",
+      kFont);
+  for (int i = 0; i < kSeriesStyles; ++i)
+    style += fmt::format(
+        ".plot .s{0} .curve{{stroke:var(--s{0});stroke-dasharray:{1}}}"
+        ".plot .s{0} .mark,.plot .s{0} .area,.plot .s{0}.fill{{fill:var(--s{0})}}"
+        ".plot .s{0} .open{{fill:var(--paper);stroke:var(--s{0});stroke-width:1.6}}"
+        ".plot .s{0} .stroke{{fill:none;stroke:var(--s{0});stroke-width:2}}.plot .s{0} "
+        "text{{fill:var(--s{0})}}",
+        i, kDash[i]);
+  return style;
+}
+
+std::string page_colours() {
+  std::string light, dark;
+  for (const auto& colour : kColours) {
+    light += fmt::format("--{}:{};", colour.name, colour.light);
+    dark += fmt::format("--{}:{};", colour.name, colour.dark);
+  }
+  // Dark by the system's wish or by the page's own switch; print is light whatever the screen is.
+  return fmt::format(
+      ":root{{color-scheme:light;{0}}}"
+      "@media screen and "
+      "(prefers-color-scheme:dark){{:root:not([data-theme=light]){{color-scheme:dark;{1}}}}}"
+      "@media screen{{:root[data-theme=dark]{{color-scheme:dark;{1}}}}}",
+      light, dark);
+}
+
+Svg::Svg(double width, double height, std::string title)
+    : width_(width), height_(height), title_(std::move(title)) {}
+
+void Svg::line(double x1, double y1, double x2, double y2, std::string_view style) {
+  body_ += fmt::format("<line x1=\"{}\" y1=\"{}\" x2=\"{}\" y2=\"{}\" class=\"{}\"/>", number(x1), number(y1),
+                       number(x2), number(y2), style);
+}
+
+void Svg::polyline(const std::vector<std::pair<double, double>>& points, std::string_view style,
+                   bool closed) {
+  if (points.empty()) return;
+  body_ += closed ? "<polygon points=\"" : "<polyline points=\"";
+  for (std::size_t i = 0; i < points.size(); ++i)
+    body_ += fmt::format("{}{},{}", i ? " " : "", number(points[i].first), number(points[i].second));
+  body_ += fmt::format("\" class=\"{}\"/>", style);
+}
+
+void Svg::rect(double x, double y, double width, double height, std::string_view style, double opacity,
+               std::string_view tip) {
+  body_ += fmt::format("<rect x=\"{}\" y=\"{}\" width=\"{}\" height=\"{}\" class=\"{}\"", number(x),
+                       number(y), number(width), number(height), style);
+  if (opacity < 1) body_ += fmt::format(" fill-opacity=\"{}\"", number(opacity));
+  body_ += tip_element(tip);
+  if (!tip.empty()) body_ += "</rect>", ++marks_;
+}
+
+void Svg::circle(double x, double y, double radius, std::string_view style, std::string_view tip) {
+  body_ += fmt::format("<circle cx=\"{}\" cy=\"{}\" r=\"{}\" class=\"{}\"", number(x), number(y),
+                       number(radius), style);
+  body_ += tip_element(tip);
+  if (!tip.empty()) body_ += "</circle>", ++marks_;
+}
+
+void Svg::mark(double x, double y, int series, std::string_view tip, double size) {
+  const auto at = [&](double dx, double dy) { return number(x + dx * size) + " " + number(y + dy * size); };
+  const auto shape = [&](std::initializer_list<std::pair<double, double>> corners) {
+    std::string path;
+    for (const auto& [dx, dy] : corners) path += (path.empty() ? "M" : "L") + at(dx, dy);
+    return path + "Z";
+  };
+  std::string path;
+  const char* style = "mark";
+  switch (series % kSeriesStyles) {
+    case 0:
+      path = fmt::format("M{0}a{1} {1} 0 1 0 {2} 0a{1} {1} 0 1 0 -{2} 0Z", at(-1, 0), number(size),
+                         number(2 * size));
+      break;
+    case 1:
+      path = shape({{-.9, -.9}, {.9, -.9}, {.9, .9}, {-.9, .9}});
+      break;
+    case 2:
+      path = shape({{0, -1.2}, {1.1, .8}, {-1.1, .8}});
+      break;
+    case 3:
+      path = shape({{0, -1.3}, {1.1, 0}, {0, 1.3}, {-1.1, 0}});
+      break;
+    case 4:
+      path = shape({{0, 1.2}, {1.1, -.8}, {-1.1, -.8}});
+      break;
+    case 5:
+      path = fmt::format("M{0}a{1} {1} 0 1 0 {2} 0a{1} {1} 0 1 0 -{2} 0Z", at(-1, 0), number(size),
+                         number(2 * size)),
+      style = "open";
+      break;
+    case 6:
+      path = shape({{-.9, -.9}, {.9, -.9}, {.9, .9}, {-.9, .9}}), style = "open";
+      break;
+    case 7:
+      path = shape({{0, -1.2}, {1.1, .8}, {-1.1, .8}}), style = "open";
+      break;
+    case 8:
+      path = shape({{-1, -.35}, {1, -.35}, {1, .35}, {-1, .35}});
+      break;
+    default:
+      path = shape({{-1, -.3},
+                    {-.3, -.3},
+                    {-.3, -1},
+                    {.3, -1},
+                    {.3, -.3},
+                    {1, -.3},
+                    {1, .3},
+                    {.3, .3},
+                    {.3, 1},
+                    {-.3, 1},
+                    {-.3, .3},
+                    {-1, .3}});
+  }
+  body_ += fmt::format("<path d=\"{}\" class=\"{}\"", path, style);
+  body_ += tip_element(tip);
+  if (!tip.empty()) body_ += "</path>", ++marks_;
+}
+
+void Svg::text(double x, double y, std::string_view content, Anchor anchor, std::string_view style,
+               double rotate) {
+  body_ += fmt::format("<text x=\"{}\" y=\"{}\" class=\"{}\"", number(x), number(y), style);
+  if (anchor != Anchor::start)
+    body_ += anchor == Anchor::middle ? " text-anchor=\"middle\"" : " text-anchor=\"end\"";
+  if (rotate != 0)
+    body_ += fmt::format(" transform=\"rotate({} {} {})\"", number(rotate), number(x), number(y));
+  // Each name in its own direction, so that a right-to-left one does not turn its surroundings round.
+  body_ += fmt::format(" unicode-bidi=\"isolate\">{}</text>", escape_xml(content));
+}
+
+void Svg::begin_group(std::string_view style, std::string_view series) {
+  body_ += fmt::format("<g class=\"{}\"", style);
+  if (!series.empty()) body_ += fmt::format(" data-series=\"{}\"", escape_xml(series));
+  body_ += ">";
+}
+void Svg::end_group() {
+  body_ += "</g>";
+}
+
+std::string Svg::open(bool stand_alone) const {
+  const std::string size =
+      stand_alone ? fmt::format(" width=\"{}\" height=\"{}\" xmlns=\"http://www.w3.org/2000/svg\"",
+                                number(width_), number(height_))
+                  : fmt::format(" style=\"max-width:{}px\"", number(width_));
+  return fmt::format("<svg class=\"plot\" viewBox=\"0 0 {} {}\"{} role=\"img\" aria-label=\"{}\">",
+                     number(width_), number(height_), size, escape_xml(title_));
+}
+
+std::string Svg::inline_text() const {
+  return open(false) + body_ + "</svg>\n";
+}
+
+std::string Svg::file_text() const {
+  const std::string style = plot_style();
+  return "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n" + open(true) + "<title>" + escape_xml(title_) +
+         "</title><style>" + resolved(style, false) + "@media (prefers-color-scheme:dark){" +
+         resolved(style, true) + "}</style>" +
+         fmt::format("<rect class=\"paper\" width=\"{}\" height=\"{}\"/>", number(width_), number(height_)) +
+         body_ + "</svg>\n";
+}
+
+double text_width(std::string_view text, double size) {
+  double width = 0;
+  for (const char c : text) {
+    if ((static_cast<unsigned char>(c) & 0xC0) == 0x80) continue;  // inside a code point
+    const bool narrow = std::string_view("iljtfrI.,:;'|()[] -").find(c) != std::string_view::npos;
+    const bool wide = std::string_view("mwMW@%").find(c) != std::string_view::npos;
+    width += narrow ? .36 : wide ? .92 : .61;
+  }
+  return width * size;
+}
+
+}  // namespace lacuna

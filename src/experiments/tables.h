@@ -1,0 +1,43 @@
+// One table, four forms: Markdown, CSV, LaTeX (booktabs) and HTML. Text goes in as it is; each form escapes
+// for itself.
+#pragma once
+
+#include <limits>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace lacuna {
+
+struct TableCell {
+  std::string text;                                             // as shown
+  double value = std::numeric_limits<double>::quiet_NaN();      // what sorting and CSV use; NaN: the text
+  double deviation = std::numeric_limits<double>::quiet_NaN();  // shown small behind it
+  bool best = false;                                            // set bold
+  bool theirs = false;  // a printed figure of somebody else, set italic
+
+  TableCell() = default;
+  TableCell(std::string t) : text(std::move(t)) {}    // NOLINT: a text is a cell
+  TableCell(const char* t) : text(t) {}               // NOLINT
+  static TableCell number(double value, int digits);  // "-" if it is not a number
+};
+
+struct ResultTable {
+  std::string name;     // of its files: "table-emotions"
+  std::string caption;  // one sentence
+  std::vector<std::string> header;
+  std::vector<std::vector<TableCell>> rows;
+  std::vector<std::size_t> rules;  // a thin line above these rows
+  std::vector<std::string> notes;  // below the table
+  bool filter = false;             // the page offers a filter box
+
+  std::string markdown() const;
+  std::string csv() const;  // deviations in columns of their own, full precision
+  std::string latex() const;
+  std::string html() const;
+};
+
+std::string escape_markdown(std::string_view text);
+std::string escape_latex(std::string_view text);
+
+}  // namespace lacuna
