@@ -166,6 +166,17 @@ TEST_P(EveryCase, FastStepsAgreeWithNaiveOnes) {
   for (std::size_t i = 0; i < scores.rows(); ++i)
     for (std::size_t j = 0; j < scores.cols(); ++j) ASSERT_NEAR(scores(i, j), truth(i, j), 2e-3);
 }
+
+// DICNet's settings; its contrast is no option of MTD.
+TEST(Dicnet, GradientsAreThoseOfTheReturnedLoss) {
+  MtdOptions options =
+      small_options("authors", {{"channels", "1"}, {"beta", "0"}, {"alpha", "0"}, {"mask-rate", "0"}});
+  options.embedding = 0;
+  options.instance_weight = 2;
+  options.reconstruction_target = "clean";
+  for (std::uint64_t seed = 1; seed <= 3; ++seed) check_gradients(options, random_items({}, seed), seed);
+}
+
 INSTANTIATE_TEST_SUITE_P(Mtd, EveryCase, testing::Range(std::size_t{0}, cases().size()));
 
 }  // namespace

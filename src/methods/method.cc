@@ -16,12 +16,13 @@ void Method::set_preset(const std::string& name, PrepareOptions&) {
 }
 
 const std::vector<std::string>& method_names() {
-  static const std::vector<std::string> names = {"mtd", "prior", "naim3l"};
+  static const std::vector<std::string> names = {"mtd", "dicnet", "prior", "naim3l"};
   return names;
 }
 
 std::unique_ptr<Method> make_method(const std::string& name) {
   if (name == "mtd") return make_mtd();
+  if (name == "dicnet") return make_dicnet();
   if (name == "prior") return make_prior();
   if (name == "naim3l") return make_naim3l();
   fail(Exit::usage, "there is no method '{}'{} (lacuna methods lists them)", name,
