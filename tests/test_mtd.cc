@@ -7,12 +7,13 @@
 #include <map>
 
 #include "network_cases.h"
+#include "nn/make.h"
 #include "ops/ops.h"
 
 namespace lacuna {
 namespace {
 
-using Net = MtdNetwork<double>;
+using Net = BasicNetwork<double>;
 
 std::map<std::string, Matrix<double>> values_of(Net& network) {
   std::map<std::string, Matrix<double>> values;
@@ -43,7 +44,8 @@ double& element(Net& network, const std::string& wanted, std::size_t i, std::siz
 // (see below).
 void check_gradients(const MtdOptions& options, const Items& items, std::uint64_t seed,
                      std::size_t most = 12) {
-  Net network(options, shape_of(items), seed, make_reference_ops<double>());
+  const auto owner = make_network<double>(options, shape_of(items), seed, make_reference_ops<double>());
+  Net& network = *owner;
   network.keep({});
   const auto rows = all_rows(items);
   const Batch batch{&items, rows, seed, 1, 3};
@@ -116,6 +118,26 @@ const std::vector<Case>& cases() {
       {"linear encoders and decoders",
        "best",
        {{"view-teacher", "0"}, {"encoder-widths", ""}, {"decoder-widths", ""}}},
+      {"own soft labels", "best", {{"view-teacher", "0"}, {"guess-weight", ".7"}, {"guess-from", "0"}}},
+      {"early fusion",
+       "best",
+       {{"fusion", "early"}, {"gamma", "0"}, {"view-teacher", "0"}, {"guess-weight", "0"}}},
+      {"early fusion, one pass, soft labels",
+       "best",
+       {{"fusion", "early"},
+        {"gamma", "0"},
+        {"view-weight", "0"},
+        {"mask-rate", "0"},
+        {"guess-weight", "1"},
+        {"guess-from", "0"}}},
+      {"early fusion, two hidden layers, batch norm",
+       "best",
+       {{"fusion", "early"},
+        {"gamma", "0"},
+        {"view-teacher", "0"},
+        {"encoder-widths", "7,0.3d"},
+        {"end-norm", "batch-present"},
+        {"fused-relu", "false"}}},
   };
   return all;
 }
@@ -139,8 +161,8 @@ TEST_P(EveryCase, FastStepsAgreeWithNaiveOnes) {
   SCOPED_TRACE(c.what);
   const Items items = random_items({.rows = 37, .columns = {21, 40, 9}, .labels = 19}, 5);
   const auto options = small_options(c.preset, c.changes);
-  MtdNetwork<float> fast(options, shape_of(items), 3, make_cpu_ops(Precision::f32));
-  MtdNetwork<float> naive(options, shape_of(items), 3, make_reference_ops<float>());
+  const auto fast = make_network<float>(options, shape_of(items), 3, make_cpu_ops(Precision::f32));
+  const auto naive = make_network<float>(options, shape_of(items), 3, make_reference_ops<float>());
   const auto rows = all_rows(items);
   UpdateRule rule;
   rule.optimiser = GetParam() % 2 ? Optimiser::sgd : Optimiser::adamw;
@@ -148,21 +170,21 @@ TEST_P(EveryCase, FastStepsAgreeWithNaiveOnes) {
   rule.epsilon = 1e-3;  // a tiny one would turn rounding errors of zero gradients into full steps
   rule.weight_decay = .1;
   rule.average = .9;
-  for (auto* network : {&fast, &naive}) network->keep({.second = true, .mean = true});
+  for (auto* network : {fast.get(), naive.get()}) network->keep({.second = true, .mean = true});
   for (std::uint32_t step = 0; step < 4; ++step) {
     rule.step = step + 1;
     // Batches of different sizes; the last one is a single row.
     const auto part = std::span(rows).subspan(step * 9, step == 3 ? 1 : 9 + step);
     const Batch batch{&items, part, 11, 0, step};
-    const Losses a = fast.step(batch, rule), b = naive.step(batch, rule);
+    const Losses a = fast->step(batch, rule), b = naive->step(batch, rule);
     ASSERT_EQ(a.count, b.count);
     for (std::size_t k = 0; k < a.count; ++k)
       EXPECT_NEAR(a.entries[k].value, b.entries[k].value, 2e-4 * (1 + std::abs(b.entries[k].value)))
           << a.entries[k].name << " in step " << step;
   }
   Matrix<float> scores(items.rows(), items.labels()), truth(items.rows(), items.labels());
-  fast.predict(items, scores);
-  naive.predict(items, truth);
+  fast->predict(items, scores);
+  naive->predict(items, truth);
   for (std::size_t i = 0; i < scores.rows(); ++i)
     for (std::size_t j = 0; j < scores.cols(); ++j) ASSERT_NEAR(scores(i, j), truth(i, j), 2e-3);
 }
@@ -178,6 +200,66 @@ TEST(Dicnet, GradientsAreThoseOfTheReturnedLoss) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Mtd, EveryCase, testing::Range(std::size_t{0}, cases().size()));
+
+// Soft labels of teachers teach unknown entries alone: with weight 1, and answers that happen to be right,
+// the gradients are those of fully known labels up to the divisor.
+TEST(SoftLabels, OfTeachersActLikeLabels) {
+  for (const char* fusion : {"mean", "early"}) {
+    SCOPED_TRACE(fusion);
+    Items taught = random_items({.rows = 12, .columns = {6, 9}, .labels = 4}, 3);
+    Items known = taught;
+    taught.Q = Matrix<float>(12, 4);
+    double entries = 0;
+    for (std::size_t i = 0; i < 12; ++i)
+      for (std::size_t j = 0; j < 4; ++j) {
+        entries += taught.G(i, j);
+        taught.Q(i, j) = taught.G(i, j) ? .123f : static_cast<float>((i + j) % 2);
+        if (known.G(i, j) == 0) known.Y(i, j) = taught.Q(i, j), known.G(i, j) = 1;
+      }
+    const auto options = small_options("best", {{"fusion", fusion},
+                                                {"gamma", "0"},
+                                                {"view-weight", "0"},
+                                                {"guess-weight", "1"},
+                                                {"guess-from", "0"}});
+    const auto total = [&](const Items& items) {
+      const auto network = make_network<double>(options, shape_of(items), 1, make_reference_ops<double>());
+      network->keep({});
+      const auto rows = all_rows(items);
+      return network->step({&items, rows, 1, 0, 0}, gradient_rule()).total();
+    };
+    EXPECT_NEAR(total(taught) * entries / (12 * 4), total(known), 1e-12);
+  }
+}
+
+// Own soft labels are renewed at guess-from and every guess-every epochs after it, and at no other time.
+TEST(SoftLabels, OwnOnesAreRenewedWhenDue) {
+  const Items items = random_items({}, 2);
+  const auto options =
+      small_options("best", {{"guess-weight", ".3"}, {"guess-from", "2"}, {"guess-every", "3"}});
+  const auto network = make_network<float>(options, shape_of(items), 1, make_reference_ops<float>());
+  network->keep({.mean = true});
+  const auto rows = all_rows(items);
+  UpdateRule rule = gradient_rule();
+  rule.rate = .05;
+  rule.average = .5;
+  std::vector<float> made;
+  std::vector<std::uint32_t> renewed;
+  for (std::uint32_t epoch = 0; epoch < 10; ++epoch) {
+    Matrix<float> before(items.rows(), items.labels());
+    network->predict(items, before);
+    const Losses losses = network->step({&items, rows, 1, epoch, epoch}, rule);
+    const bool used = std::ranges::any_of(losses, [](auto& l) { return std::string(l.name) == "guess"; });
+    EXPECT_EQ(used, epoch >= 2);
+    network->visit_buffers([&](const std::string& name, MatrixView<float> buffer) {
+      if (name != "guesses" || std::ranges::equal(made, std::span(buffer.data, buffer.size()))) return;
+      made.assign(buffer.data, buffer.data + buffer.size());
+      if (epoch < 2) return;  // zeros
+      renewed.push_back(epoch);
+      EXPECT_TRUE(std::ranges::equal(made, before.values())) << "not the averaged parameters' clean scores";
+    });
+  }
+  EXPECT_EQ(renewed, (std::vector<std::uint32_t>{2, 5, 8}));
+}
 
 }  // namespace
 }  // namespace lacuna

@@ -216,6 +216,51 @@ TEST(Prepare, LogPcaFollowsTheRecipe) {
     }
 }
 
+// Variances of the prepared coordinates of the counts, and the numbers that the recipe gives for them.
+TEST(Prepare, RootPcaAndWhitening) {
+  const Case c = make_case(90, 20, false);
+  const Selection all = first_rows(c.data, 90);
+  const auto& raw = std::get<Table<float>>(c.data.views[1].features);
+  Matrix<float> roots(90, 20);
+  for (std::size_t i = 0; i < 90; ++i)
+    for (std::size_t j = 0; j < 20; ++j) roots(i, j) = std::pow(raw(i, j), .25f);
+  const std::vector<double> variances = plain_variances(roots, 6);
+  for (const double whiten : {0., .5, 1.}) {
+    PrepareOptions options = of_kind("root-pca", 6);
+    options.whiten = whiten;
+    const Preparation p = Preparation::fit(all, options);
+    EXPECT_EQ(p.views()[1].power, .25);
+    Tensors file;
+    p.save(file, "x.");
+    const Items items = Preparation::load(file, "x.").apply(all, false);
+    double mean = 0;
+    for (const double variance : variances) mean += std::pow(variance, 1 - whiten) / 6;
+    for (std::size_t k = 0; k < 6; ++k) {
+      double squares = 0;
+      for (std::size_t i = 0; i < 90; ++i) squares += std::pow(static_cast<double>(items.X[1](i, k)), 2) / 90;
+      EXPECT_NEAR(squares, std::pow(variances[k], 1 - whiten) / mean, 2e-3) << whiten << " " << k;
+    }
+  }
+}
+
+// The fourth root is the same up to the final scale whatever the unit of a view, and keeps signs.
+TEST(Prepare, RootPcaDoesNotDependOnUnits) {
+  Case a = make_case(40, 6, false), b = a;
+  Matrix<float> X(40, 6), scaled(40, 6);
+  Random random(4, Purpose::test);
+  for (std::size_t i = 0; i < X.values().size(); ++i) {
+    X.values()[i] = random.normal();
+    scaled.values()[i] = 4096 * X.values()[i];
+  }
+  a.data.views[1].features = Table<float>(std::move(X));
+  b.data.views[1].features = Table<float>(std::move(scaled));
+  const Selection x = first_rows(a.data, 40), y = first_rows(b.data, 40);
+  const Items p = Preparation::fit(x, of_kind("root-pca", 4)).apply(x, false),
+              q = Preparation::fit(y, of_kind("root-pca", 4)).apply(y, false);
+  for (std::size_t i = 0; i < p.X[1].values().size(); ++i)
+    EXPECT_NEAR(p.X[1].values()[i], q.X[1].values()[i], 1e-4);
+}
+
 TEST(Prepare, SmallValuesUseTheSteeperLogarithm) {
   Case c = make_case(30, 4, false);
   Matrix<float> X(30, 4);
@@ -228,7 +273,7 @@ TEST(Prepare, SmallValuesUseTheSteeperLogarithm) {
 TEST(Prepare, SparseEqualsDense) {
   for (const std::size_t d : {7u, 120u}) {
     const Case dense = make_case(80, d, false), sparse = make_case(80, d, true);
-    for (const char* kind : {"zscore", "minmax", "pca", "log-pca"}) {
+    for (const char* kind : {"zscore", "minmax", "pca", "log-pca", "root-pca"}) {
       const Selection a = first_rows(dense.data, 80), b = first_rows(sparse.data, 80);
       const Items x = Preparation::fit(a, of_kind(kind)).apply(a, false),
                   y = Preparation::fit(b, of_kind(kind)).apply(b, false);
@@ -268,7 +313,7 @@ TEST(Prepare, IterativeSolverReachesItsResidual) {
 }
 
 TEST(Prepare, MissingInstancesHaveNoInfluence) {
-  for (const char* kind : {"none", "zscore", "minmax", "pca", "log-pca", "auto"}) {
+  for (const char* kind : {"none", "zscore", "minmax", "pca", "log-pca", "root-pca", "auto"}) {
     const Case a = make_case(50, 12, false), b = make_case(50, 12, false, 1e30f);
     const Selection x = first_rows(a.data, 50), y = first_rows(b.data, 50);
     const Items p = Preparation::fit(x, of_kind(kind)).apply(x, false),

@@ -27,6 +27,7 @@ enum class Purpose : std::uint32_t {
   projection = 12,
   landmarks = 13,
   member = 14,
+  view_subset = 15,
   test = 99,
 };
 

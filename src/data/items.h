@@ -16,6 +16,7 @@ struct Items {
   Matrix<std::uint8_t> W;        // (n, m) 1 = present; every row of a training set has at least one
   Matrix<float> Y;               // (n, c) 1 or 0; unknown = 0. Empty where labels are not needed (prediction)
   Matrix<std::uint8_t> G;        // (n, c) 1 = known
+  Matrix<float> Q;               // (n, c) in [0, 1]: what teachers say where G = 0; empty without teachers
 
   std::size_t rows() const { return W.rows(); }
   std::size_t views() const { return W.cols(); }

@@ -14,6 +14,8 @@
 namespace lacuna {
 namespace {
 
+constexpr double kRootPower = .25;  // of root-pca
+
 std::string checked_kind(const std::string& kind, const std::string& where) {
   if (std::find(prepare_kinds().begin(), prepare_kinds().end(), kind) == prepare_kinds().end())
     fail(Exit::usage, "{}: there is no preparation '{}'{} (it is one of {})", where, kind,
@@ -128,6 +130,19 @@ float signed_log(float x, float s) {
   return x == 0 ? 0.f : std::copysign(std::log1p(s * std::abs(x)), x);
 }
 
+// What happens to single values before anything linear: at most one of logarithm and power. 0 stays 0.
+struct Squash {
+  float log_scale = 0, power = 0;
+  explicit Squash(const Preparation::ViewMap& map)
+      : log_scale(static_cast<float>(map.log_scale)), power(static_cast<float>(map.power)) {}
+  bool any() const { return log_scale > 0 || power > 0; }
+  float operator()(float x) const {
+    if (log_scale > 0) return signed_log(x, log_scale);
+    if (power == .25f) return std::copysign(std::sqrt(std::sqrt(std::abs(x))), x);
+    return power > 0 ? std::copysign(std::pow(std::abs(x), power), x) : x;
+  }
+};
+
 // What can be told from the values alone.
 struct Look {
   std::size_t values = 0, zeros = 0;
@@ -180,8 +195,8 @@ PrepareAdvice advise(const View& view, const std::vector<std::uint32_t>& rows, s
   return {"zscore", fmt::format("{} real columns of their own units", view.columns())};
 }
 
-// The fitted rows of a view as a table of their own, after the logarithm (s = 0: as they are).
-View gather(const View& view, const std::vector<std::uint32_t>& rows, float s) {
+// The fitted rows of a view as a table of their own, squashed.
+View gather(const View& view, const std::vector<std::uint32_t>& rows, const Squash& squash) {
   View result;
   if (const auto* csr = std::get_if<Csr>(&view.features)) {
     std::size_t nonzeros = 0;
@@ -193,7 +208,7 @@ View gather(const View& view, const std::vector<std::uint32_t>& rows, float s) {
     for (std::size_t r = 0; r < rows.size(); ++r) {
       for (std::uint64_t p = csr->start(0, rows[r]); p < csr->start(0, rows[r] + 1); ++p, ++at) {
         index(0, at) = csr->index(0, p);
-        value(0, at) = s > 0 ? signed_log(csr->value(0, p), s) : csr->value(0, p);
+        value(0, at) = squash(csr->value(0, p));
       }
       start(0, r + 1) = at;
     }
@@ -204,8 +219,8 @@ View gather(const View& view, const std::vector<std::uint32_t>& rows, float s) {
   parallel_for(rows.size(), 64, [&](std::size_t begin, std::size_t end) {
     for (std::size_t r = begin; r < end; ++r) {
       view.copy_row(rows[r], X.row(r));
-      if (s > 0)
-        for (float& x : X.row(r)) x = signed_log(x, s);
+      if (squash.any())
+        for (float& x : X.row(r)) x = squash(x);
     }
   });
   result.features = Table<float>(std::move(X));
@@ -244,7 +259,8 @@ void fit_scaling(const View& view, const std::vector<std::uint32_t>& rows, Prepa
 void fit_projection(const View& view, const std::vector<std::uint32_t>& rows, const PrepareOptions& options,
                     Preparation::ViewMap& map) {
   if (map.kind == "log-pca") map.log_scale = largest_magnitude(view, rows) <= 1 ? 100 : 1;
-  const View gathered = gather(view, rows, static_cast<float>(map.log_scale));
+  if (map.kind == "root-pca") map.power = kRootPower;
+  const View gathered = gather(view, rows, Squash(map));
   std::vector<std::uint32_t> all(rows.size());
   std::iota(all.begin(), all.end(), 0u);
   const Moments m = moments(gathered, all);
@@ -267,18 +283,23 @@ void fit_projection(const View& view, const std::vector<std::uint32_t>& rows, co
     });
     principal = principal_directions(centred, K, options.seed);
   }
-  double mean = 0;
-  for (const double variance : principal.variances) {
-    map.variances.push_back(static_cast<float>(variance));
-    mean += variance / static_cast<double>(principal.variances.size());
-  }
   map.directions = std::move(principal.directions);
+  double mean = 0;
+  for (std::size_t k = 0; k < principal.variances.size(); ++k) {
+    const double variance = principal.variances[k], first = principal.variances[0];
+    map.variances.push_back(static_cast<float>(variance));
+    const double factor =
+        options.whiten > 0 && variance > 0 ? std::pow(variance / first, -options.whiten / 2) : 1;
+    if (factor != 1)
+      for (std::size_t j = 0; j < map.columns; ++j) map.directions(j, k) *= static_cast<float>(factor);
+    mean += variance * factor * factor / static_cast<double>(principal.variances.size());
+  }
   map.residual = principal.residual;
   map.gain = mean > 0 ? static_cast<float>(1 / std::sqrt(mean)) : 0.f;
 }
 
 bool projects(const std::string& kind) {
-  return kind == "pca" || kind == "log-pca";
+  return kind.ends_with("pca");
 }
 
 Preparation::ViewMap fit_view(const Selection& train, std::size_t v, const std::string& kind,
@@ -308,8 +329,8 @@ Preparation::ViewMap fit_view(const Selection& train, std::size_t v, const std::
 
 // Shift and scale of one dense row, in place.
 void transform_row(const Preparation::ViewMap& map, std::span<float> x) {
-  if (map.log_scale > 0)
-    for (float& value : x) value = signed_log(value, static_cast<float>(map.log_scale));
+  if (const Squash squash(map); squash.any())
+    for (float& value : x) value = squash(value);
   if (map.scale.empty()) return;
   const auto shift = map.shift.row(0), scale = map.scale.row(0);
   for (std::size_t j = 0; j < x.size(); ++j) x[j] = (x[j] - shift[j]) * scale[j];
@@ -339,6 +360,7 @@ void apply_dense(const Preparation::ViewMap& map, const Selection& selection, st
 void apply_sparse(const Preparation::ViewMap& map, const Selection& selection, std::size_t from,
                   std::span<const float> offset, std::size_t begin, std::size_t end, MatrixView<float> X) {
   const auto& csr = std::get<Csr>(selection.data->views[from].features);
+  const Squash squash(map);
   for (std::size_t i = begin; i < end; ++i) {
     if (!selection.has(i, from)) continue;
     const std::size_t row = selection.rows[i];
@@ -346,9 +368,7 @@ void apply_sparse(const Preparation::ViewMap& map, const Selection& selection, s
     for (std::size_t k = 0; k < out.size(); ++k) out[k] = -offset[k];
     for (std::uint64_t p = csr.start(0, row); p < csr.start(0, row + 1); ++p) {
       const std::uint32_t j = csr.index(0, p);
-      const float x = csr.value(0, p);
-      const float y =
-          (map.log_scale > 0 ? signed_log(x, static_cast<float>(map.log_scale)) : x) * map.scale(0, j);
+      const float y = squash(csr.value(0, p)) * map.scale(0, j);
       const auto direction = map.directions.row(j);
       for (std::size_t k = 0; k < out.size(); ++k) out[k] += y * direction[k];
     }
@@ -359,7 +379,8 @@ void apply_sparse(const Preparation::ViewMap& map, const Selection& selection, s
 }  // namespace
 
 const std::vector<std::string>& prepare_kinds() {
-  static const std::vector<std::string> names = {"none", "zscore", "minmax", "pca", "log-pca", "auto"};
+  static const std::vector<std::string> names = {"none",    "zscore",   "minmax", "pca",
+                                                 "log-pca", "root-pca", "auto"};
   return names;
 }
 
@@ -370,9 +391,14 @@ PrepareAdvice advise_preparation(const Selection& selection, std::size_t v, std:
 void PrepareOptions::declare(Options& options) {
   options.add("prepare", kind, "preparation of every view").choices(prepare_kinds());
   options.add("prepare-view", per_view, "preparation of single views: name=kind").metavar("NAME=KIND");
-  options.add("components", components, "at most so many directions (pca, log-pca)")
+  options.add("components", components, "at most so many directions (pca, log-pca, root-pca)")
       .range(1, 65536)
       .symbol("K");
+  options
+      .add("whiten", whiten,
+           "directions: 0 keeps their variances, 1 makes them equal, between: variance to the power 1 - "
+           "whiten")
+      .range(0, 1);
   options.add("leaky-prepare", leaky,
               "fit the preparation on all rows, test rows included, as the authors do");
 }
@@ -442,6 +468,7 @@ void Preparation::save(Tensors& file, const std::string& prefix) const {
                     {"reason", map.reason},
                     {"columns", map.columns},
                     {"log_scale", map.log_scale},
+                    {"power", map.power},
                     {"gain", map.gain},
                     {"clamp", map.clamp},
                     {"residual", map.residual}});
@@ -471,6 +498,7 @@ Preparation Preparation::load(const Tensors& file, const std::string& prefix) {
       map.reason = entry.at("reason").get<std::string>();
       map.columns = entry.at("columns").get<std::size_t>();
       map.log_scale = entry.at("log_scale").get<double>();
+      map.power = entry.value("power", 0.0);
       map.gain = entry.at("gain").get<float>();
       map.clamp = entry.at("clamp").get<bool>();
       map.residual = entry.at("residual").get<double>();

@@ -1,10 +1,12 @@
 // Input preparation: fitted on observed training instances, saved in the model, applied to every row that is
 // scored. Per view one of
 //   none      as they are
-//   zscore    each feature to mean 0 and (population) standard deviation 1; features without variance become
-//   0 minmax    each feature to [0, 1] (clamped when applied) pca       centred, projected on the leading
-//   directions, one scale log-pca   sign(x) log(1 + s|x|) first, then as pca (docs/best.md) auto      chosen
-//   by looking at the view; the reason is kept
+//   zscore    each feature to mean 0 and (population) standard deviation 1; without variance: 0
+//   minmax    each feature to [0, 1] (clamped when applied)
+//   pca       centred, projected on the leading directions, one scale
+//   log-pca   sign(x) log(1 + s|x|) first, then as pca
+//   root-pca  sign(x) |x|^(1/4) first, then as pca: needs no scale s (docs/best.md)
+//   auto      chosen by looking at the view; the reason is kept
 // A missing instance is a zero row after preparation, whatever the kind.
 #pragma once
 
@@ -24,7 +26,8 @@ const std::vector<std::string>& prepare_kinds();
 struct PrepareOptions {
   std::string kind = "zscore";        // one of the above, for every view
   std::vector<std::string> per_view;  // "name=kind" for single views
-  std::int64_t components = 96;       // at most so many directions (pca, log-pca)
+  std::int64_t components = 96;       // at most so many directions (pca, log-pca, root-pca)
+  double whiten = 0;                  // of the directions: 0 keeps their variances, 1 makes them equal
   bool leaky = false;                 // fit on all rows of the data, as the authors' program does (it leaks)
   std::uint64_t seed = 1;             // start of the iterative solver on large views
   void declare(Options& options);
@@ -44,11 +47,12 @@ class Preparation {
     std::string name, kind, reason;  // reason: why auto chose this kind
     std::size_t columns = 0;         // d_v of the raw view
     double log_scale = 0;            // s; 0 = no logarithm
-    Matrix<float> shift, scale;      // (1, d_v): x <- (x - shift) * scale, after the logarithm
-    Matrix<float> directions;        // (d_v, K); empty = no projection
+    double power = 0;                // of |x|; 0 = as it is
+    Matrix<float> shift, scale;      // (1, d_v): x <- (x - shift) * scale, after logarithm or power
+    Matrix<float> directions;        // (d_v, K), whitened where asked; empty = no projection
     float gain = 1;                  // factor after the projection
     bool clamp = false;              // to [0, 1], for minmax
-    std::vector<float> variances;    // of the kept coordinates, before the gain (pca, log-pca)
+    std::vector<float> variances;    // of the kept directions, before whitening and gain
     double residual = 0;             // error of the iterative solver (data/principal.h)
     std::size_t width() const { return directions.empty() ? columns : directions.cols(); }
   };

@@ -32,9 +32,9 @@ class NetworkMethod : public Method {
   std::string precision_ = "auto";  // auto, f32, bf16
 
  private:
-  std::unique_ptr<MtdNetwork<float>> make_network(const NetworkShape& shape, std::uint64_t seed) const;
+  std::unique_ptr<Network> make_network(const NetworkShape& shape, std::uint64_t seed) const;
 
-  std::unique_ptr<MtdNetwork<float>> network_;
+  std::unique_ptr<Network> network_;
 };
 
 class Mtd final : public NetworkMethod {

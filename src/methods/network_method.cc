@@ -2,6 +2,7 @@
 
 #include "base/error.h"
 #include "methods/mtd.h"
+#include "nn/make.h"
 
 namespace lacuna {
 
@@ -10,10 +11,9 @@ void NetworkMethod::declare_precision(Options& options) {
       .choices({"auto", "f32", "bf16"});
 }
 
-std::unique_ptr<MtdNetwork<float>> NetworkMethod::make_network(const NetworkShape& shape,
-                                                               std::uint64_t seed) const {
+std::unique_ptr<Network> NetworkMethod::make_network(const NetworkShape& shape, std::uint64_t seed) const {
   const Precision precision = precision_ == "bf16" ? Precision::bf16 : Precision::f32;
-  return std::make_unique<MtdNetwork<float>>(network_options_, shape, seed, make_cpu_ops(precision));
+  return lacuna::make_network<float>(network_options_, shape, seed, make_cpu_ops(precision));
 }
 
 void NetworkMethod::fit(const Items& train, const Items& val, FitContext& context) {
@@ -47,8 +47,9 @@ void NetworkMethod::load(const Tensors& file, const ItemShape& items) {
 }
 
 Matrix<float> NetworkMethod::channel_similarity(const Items& items, std::size_t row) const {
-  assert(network_);
-  return network_->channel_similarity(items, row);
+  const auto* network = dynamic_cast<const MtdNetwork<float>*>(network_.get());
+  if (network == nullptr) fail(Exit::usage, "with early fusion views have no embeddings of their own");
+  return network->channel_similarity(items, row);
 }
 
 }  // namespace lacuna

@@ -122,6 +122,13 @@ void Chain<T>::predict(const Ops<T>& ops, const Parameters<T>& parameters, Matri
   linears_.back().predict(ops, parameters, input, false, Y);
 }
 
+EndNorm end_norm_from(const std::string& name) {
+  if (name == "batch") return EndNorm::batch;
+  if (name == "batch-present") return EndNorm::batch_present;
+  if (name == "layer") return EndNorm::layer;
+  return EndNorm::none;
+}
+
 template <class T>
 void Norm<T>::add(Parameters<T>& parameters, const std::string& name, std::size_t width, EndNorm kind) {
   kind_ = kind;

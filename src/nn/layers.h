@@ -73,6 +73,7 @@ class Chain {
 };
 
 enum class EndNorm { none, batch, batch_present, layer };
+EndNorm end_norm_from(const std::string& name);  // the option's text: "batch-present", ...
 
 // The normalisation of one encoder's output.
 template <class T>

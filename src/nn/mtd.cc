@@ -7,8 +7,8 @@
 #include <cmath>
 
 #include "base/error.h"
-#include "base/random.h"
 #include "base/text.h"
+#include "nn/masks.h"
 #include "nn/mtd_memory.h"
 
 namespace lacuna {
@@ -16,18 +16,10 @@ namespace {
 
 constexpr std::size_t kLayersPerChain = 64;  // numbers of dropout layers reserved for one chain
 
-EndNorm end_norm_from(const std::string& name) {
-  if (name == "batch") return EndNorm::batch;
-  if (name == "batch-present") return EndNorm::batch_present;
-  if (name == "layer") return EndNorm::layer;
-  return EndNorm::none;
-}
-
 std::vector<std::size_t> chain_widths(std::size_t in, const std::vector<std::string>& hidden, std::size_t out,
                                       std::size_t columns, std::size_t embedding, double factor) {
   std::vector<std::size_t> widths = {in};
-  for (const auto& text : hidden)
-    if (!trim(text).empty()) widths.push_back(resolve_width(text, columns, embedding, factor));
+  for (const std::size_t width : resolve_widths(hidden, columns, embedding, factor)) widths.push_back(width);
   widths.push_back(out);
   return widths;
 }
@@ -42,9 +34,7 @@ MtdNetwork<T>::MtdNetwork(const MtdOptions& options, const NetworkShape& shape, 
       embedding_(options.embedding > 0 ? static_cast<std::size_t>(options.embedding) : shape.labels),
       end_norm_(end_norm_from(options.end_norm)),
       norm_{.epsilon = options.norm_epsilon, .momentum = options.norm_momentum},
-      bce_{.form = options.bce_form == "log" ? BceForm::logarithm : BceForm::softplus,
-           .divisor = options.bce_divisor == "all" ? BceDivisor::all : BceDivisor::known,
-           .epsilon = options.bce_epsilon},
+      bce_(bce_settings(options)),
       graph_{.eta = options.graph_eta,
              .normalise = options.graph_normalise,
              .pairwise = options.graph_form == "pairwise"},
@@ -108,11 +98,7 @@ MtdNetwork<T>::~MtdNetwork() = default;
 template <class T>
 void MtdNetwork<T>::keep(OptimiserState state) {
   parameters_.keep(state);
-  if (options_.guess_weight > 0 && guesses_.empty()) {
-    guesses_ = Matrix<T>(shape_.training_rows, shape_.labels);
-    guess_epoch_ = Matrix<T>(1, 1);
-    guess_epoch_(0, 0) = T(-1);
-  }
+  soft_labels_.keep(options_, shape_.training_rows, shape_.labels);
 }
 
 template <class T>
@@ -121,9 +107,7 @@ void MtdNetwork<T>::visit_buffers(typename BasicNetwork<T>::BufferVisitor visito
     for (std::size_t c = 0; c < channels(); ++c)
       if (const MatrixView<T> running = views_[v].norms[c].running(); !running.empty())
         visitor(fmt::format("{}.{}.norm.running", c == 0 ? "shared" : "private", v), running);
-  if (guesses_.empty()) return;
-  visitor("guesses", guesses_);
-  visitor("guesses.epoch", guess_epoch_);
+  soft_labels_.visit(visitor);
 }
 
 template <class T>
@@ -136,6 +120,7 @@ void MtdNetwork<T>::reserve(std::size_t rows) {
   m.blocks.resize(view_count);
   m.targets.resize(view_count);
   m.left.resize(rows * view_count);
+  m.fragments.resize(rows * view_count);
   m.slots = Matrix<std::int32_t>(rows, view_count);
   m.target_slots = Matrix<std::int32_t>(rows, view_count);
   m.encoders.resize(view_count);
@@ -179,26 +164,13 @@ LabelRows MtdNetwork<T>::labels(const Batch& batch) const {
 }
 
 // Decides with the step's random numbers which instances the encoders see and which fragments are hidden, and
-// gives every instance its row in the stack. Draws belong to (seed, epoch, row): one stream a row, one draw a
-// view.
+// gives every instance its row in the stack.
 template <class T>
 void MtdNetwork<T>::plan(const Batch& batch) {
   Memory& m = *memory_;
   const Items& items = *batch.items;
   const std::size_t b = batch.rows.size(), view_count = views_.size();
-  for (std::size_t i = 0; i < b; ++i) {
-    const std::uint32_t row = batch.rows[i];
-    Random random(batch.seed, Purpose::view_dropout, batch.epoch, row);
-    std::size_t kept = 0;
-    for (std::size_t v = 0; v < view_count; ++v) {
-      const bool hide =
-          options_.view_dropout > 0 && random.uniform() < static_cast<float>(options_.view_dropout);
-      m.left[i * view_count + v] = items.W(row, v) != 0 && !hide;
-      kept += m.left[i * view_count + v];
-    }
-    if (kept == 0)
-      for (std::size_t v = 0; v < view_count; ++v) m.left[i * view_count + v] = items.W(row, v) != 0;
-  }
+  hide_views(batch, options_.view_dropout, m.left);
   m.stack_rows = m.target_rows = 0;
   const bool all_targets = options_.decoder_input == "fused" && options_.reconstruct_hidden;
   for (std::size_t v = 0; v < view_count; ++v) {
@@ -221,32 +193,10 @@ void MtdNetwork<T>::plan(const Batch& batch) {
     m.target_rows += target.total();
   }
   if (options_.mask_rate == 0) return;
-  const std::size_t unused_starts = options_.mask_start == "authors" ? 2
-                                    : options_.mask_start == "paper" ? 1
-                                                                     : 0;
-  for (std::size_t i = 0; i < b; ++i) {
-    Random random(batch.seed, Purpose::fragment, batch.epoch, batch.rows[i]);
-    for (std::size_t v = 0; v < view_count; ++v) {
-      const std::size_t d = shape_.columns[v];
-      const auto length = static_cast<std::size_t>(options_.mask_rate * static_cast<double>(d));
-      const std::size_t last = d - length > unused_starts ? d - length - unused_starts : 0;
-      const auto start = static_cast<std::size_t>(random.below(last + 1));
-      if (m.left[i * view_count + v] == 0) continue;
-      const std::size_t hidden = length + (options_.mask_length == "inclusive" ? 1 : 0);
-      m.blocks[v].fragments.push_back(
-          {static_cast<std::uint32_t>(start), static_cast<std::uint32_t>(std::min(d, start + hidden))});
-    }
-  }
-}
-
-// Asked at the start of an epoch: predictions for all training rows, clean, by the averaged parameters where
-// kept.
-template <class T>
-void MtdNetwork<T>::refresh_guesses(const Batch& batch) {
-  const T epoch = static_cast<T>(batch.epoch);
-  if (guess_epoch_(0, 0) == epoch) return;
-  predict(*batch.items, guesses_);
-  guess_epoch_(0, 0) = epoch;
+  draw_fragments(batch, options_, shape_.columns, m.fragments);
+  for (std::size_t i = 0; i < b; ++i)
+    for (std::size_t v = 0; v < view_count; ++v)
+      if (m.left[i * view_count + v] != 0) m.blocks[v].fragments.push_back(m.fragments[i * view_count + v]);
 }
 
 template <class T>
@@ -256,8 +206,7 @@ Losses MtdNetwork<T>::step(const Batch& batch, const UpdateRule& rule) {
   const std::size_t b = batch.rows.size();
   reserve(b);
   Memory& m = *memory_;
-  const bool guess = options_.guess_weight > 0 && batch.epoch >= options_.guess_from;
-  if (guess) refresh_guesses(batch);
+  const bool guess = soft_labels_.prepare(options_, batch, *this);
 
   plan(batch);
   encode(batch);
@@ -270,7 +219,9 @@ Losses MtdNetwork<T>::step(const Batch& batch, const UpdateRule& rule) {
   double guess_value = 0, graph_value = 0, contrast_value = 0, instance_value = 0, view_value = 0,
          decode_value = 0;
   const double class_value = ops_->bce(logits, labels(batch), bce_, 1, dlogits);
-  if (guess) guess_value = ops_->guess_loss(logits, labels(batch), guesses_, options_.guess_weight, dlogits);
+  if (guess)
+    guess_value =
+        ops_->guess_loss(logits, labels(batch), soft_labels_.view(), options_.guess_weight, dlogits);
   const bool dropped = options_.fused_dropout > 0;
   classifier_.backward(*ops_, parameters_, dropped ? C : Z, dlogits, false, rule, dF);
   if (dropped) ops_->dropout_backward(options_.fused_dropout, m.keep_C.view().top(b), dF);

@@ -12,17 +12,10 @@
 #include "nn/mtd_options.h"
 #include "nn/network.h"
 #include "nn/parameters.h"
+#include "nn/soft_labels.h"
 #include "ops/ops.h"
 
 namespace lacuna {
-
-struct NetworkShape {
-  std::vector<std::size_t> columns;  // per view
-  std::size_t labels = 0;
-  std::size_t training_rows = 0;      // how many items there are to learn from; only guesses need it
-  bool prediction_only = false;       // leave out decoders and view classifiers; step() is then not allowed
-  std::uint64_t most_parameters = 0;  // Exit::data rather than memory for more than these; 0 = no limit
-};
 
 template <class T>
 class MtdNetwork final : public BasicNetwork<T> {
@@ -60,7 +53,6 @@ class MtdNetwork final : public BasicNetwork<T> {
   double decode(const Batch& batch, const UpdateRule& rule);          // both ways; adds to dS, dO or dF
   double classify_views(const Batch& batch, const UpdateRule& rule);  // both ways; adds to dS
   void encode_backward(const UpdateRule& rule);
-  void refresh_guesses(const Batch& batch);
   LabelRows labels(const Batch& batch) const;
   Embedding embed(const Items& items, std::size_t begin, std::size_t count) const;
   bool decodes() const { return options_.gamma > 0 && !shape_.prediction_only; }
@@ -79,8 +71,7 @@ class MtdNetwork final : public BasicNetwork<T> {
   Parameters<T> parameters_;
   std::vector<View> views_;
   Linear<T> classifier_;
-  Matrix<T> guesses_;      // (n, c) soft labels of the epoch below; empty where they are not used
-  Matrix<T> guess_epoch_;  // (1, 1), -1 = none yet
+  SoftLabels<T> soft_labels_;
   std::unique_ptr<Memory> memory_;
 };
 

@@ -21,6 +21,7 @@ struct MtdNetwork<T>::Memory {
   std::vector<Block> blocks;                 // of the views that encoders see
   std::vector<Block> targets;                // of the instances to be reconstructed
   std::vector<std::uint8_t> left;            // (b, m) flat: the view is present and not hidden
+  std::vector<Fragment> fragments;           // (b, m) flat
   Matrix<std::int32_t> slots, target_slots;  // (b, m)
   std::size_t stack_rows = 0, target_rows = 0;
 

@@ -20,6 +20,8 @@ void MtdOptions::declare(Options& o) {
   o.add("norm-momentum", norm_momentum, "momentum of batch norm's running statistics").range(0, 1);
   o.add("norm-epsilon", norm_epsilon, "added to variances").range(1e-12, 1);
   o.add("channels", channels, "1: shared only; 2: shared and proprietary").range(1, 2);
+  o.add("fusion", fusion, "mean: of the views' embeddings; early: one encoder of all views side by side")
+      .choices({"mean", "early"});
   o.add("gate", gate, "with two channels: sigmoid(O) times S; otherwise their sum");
   o.add("fused-relu", fused_relu, "ReLU on the fused vector before classifier and graph loss");
 
@@ -73,9 +75,13 @@ void MtdOptions::declare(Options& o) {
 
   o.add("view-weight", view_weight, "weight of the classifiers of single views").range(0, 1e6);
   o.add("view-teacher", view_teacher, "share of their loss taught by the fused probability").range(0, 1);
+  o.add("subset-keep", subset_keep, "early fusion: how often a view stays in the part that is taught")
+      .range(0, 1);
 
   o.add("guess-weight", guess_weight, "weight of soft labels for unknown entries").range(0, 1e6);
   o.add("guess-from", guess_from, "first epoch that uses them").range(0, 1e9);
+  o.add("guess-every", guess_every, "epochs after which a network's own soft labels are renewed")
+      .range(1, 1e9);
 }
 
 void MtdOptions::check() const {
@@ -85,6 +91,10 @@ void MtdOptions::check() const {
   if (gamma > 0 && decoder_input == "fused" && reconstruction_target == "masked")
     fail(Exit::usage,
          "--reconstruction-target masked needs --decoder-input sum: a fused vector has no mask of its own");
+  if (fusion == "early" && (channels != 1 || alpha > 0 || beta > 0 || gamma > 0 || instance_weight > 0))
+    fail(Exit::usage,
+         "--fusion early has one channel and no graph, contrast or reconstruction: it needs --channels 1 "
+         "--alpha 0 --beta 0 --gamma 0");
   for (const auto* widths : {&encoder_widths, &decoder_widths})
     for (const auto& text : *widths)
       if (!trim(text).empty()) resolve_width(text, 1, 1, 1);  // none: a single linear layer
@@ -102,6 +112,20 @@ std::size_t resolve_width(const std::string& text, std::size_t columns, std::siz
                       : by_embedding ? static_cast<double>(embedding)
                                      : 1;
   return static_cast<std::size_t>(std::max(1.0, std::round(*value * base * factor)));
+}
+
+std::vector<std::size_t> resolve_widths(const std::vector<std::string>& texts, std::size_t columns,
+                                        std::size_t embedding, double factor) {
+  std::vector<std::size_t> widths;
+  for (const auto& text : texts)
+    if (!trim(text).empty()) widths.push_back(resolve_width(text, columns, embedding, factor));
+  return widths;
+}
+
+BceSettings bce_settings(const MtdOptions& options) {
+  return {.form = options.bce_form == "log" ? BceForm::logarithm : BceForm::softplus,
+          .divisor = options.bce_divisor == "all" ? BceDivisor::all : BceDivisor::known,
+          .epsilon = options.bce_epsilon};
 }
 
 }  // namespace lacuna

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "base/options.h"
+#include "ops/ops.h"
 
 namespace lacuna {
 
@@ -21,9 +22,10 @@ struct MtdOptions {
   std::string end_norm = "layer";  // batch, batch-present, layer, none
   double norm_momentum = .1;       // of batch norm's running statistics
   double norm_epsilon = 1e-5;
-  std::int64_t channels = 1;  // 2: shared and proprietary
-  bool gate = true;           // with two channels: σ(Ō)·S̄; otherwise S̄ + Ō
-  bool fused_relu = true;     // ReLU on the fused vector before classifier and graph loss
+  std::int64_t channels = 1;    // 2: shared and proprietary
+  std::string fusion = "mean";  // mean of the views' embeddings; early: one encoder of all views side by side
+  bool gate = true;             // with two channels: σ(Ō)·S̄; otherwise S̄ + Ō
+  bool fused_relu = true;       // ReLU on the fused vector before classifier and graph loss
 
   // Masks and dropout, in training only.
   double mask_rate = .25;             // σ: share of a view's coordinates that is hidden
@@ -60,13 +62,16 @@ struct MtdOptions {
   std::string reconstruction_target = "clean";        // clean, masked
   bool reconstruct_hidden = true;                     // with `fused`: also views that view dropout has hidden
 
-  // Classifiers of single views, in training only.
+  // Classifiers of single views, in training only. With early fusion: the same network on a part of the
+  // views.
   double view_weight = 3;
   double view_teacher = .9;  // share taught by the fused probability; the rest by known labels
+  double subset_keep = .4;   // early fusion: each view stays in that part so often
 
-  // Soft labels for unknown entries, from the network's own predictions at the start of each epoch.
-  double guess_weight = 0;
+  // Soft labels for unknown entries: given by teachers with the items, otherwise the network's own.
+  double guess_weight = 0;       // of an unknown entry; a known one weighs 1
   std::int64_t guess_from = 20;  // first epoch (0, 1, ...) that uses them
+  std::int64_t guess_every = 5;  // own ones are renewed after so many epochs
 
   // Instance contrast between pairs of views (the loss of DICNet; not an option of MTD).
   double instance_weight = 0, instance_tau = .5;
@@ -77,5 +82,9 @@ struct MtdOptions {
 
 // "1500", "0.8d", "1e" -> a width of at least 1.
 std::size_t resolve_width(const std::string& text, std::size_t columns, std::size_t embedding, double factor);
+// The same for a list; empty texts are left out.
+std::vector<std::size_t> resolve_widths(const std::vector<std::string>& texts, std::size_t columns,
+                                        std::size_t embedding, double factor);
+BceSettings bce_settings(const MtdOptions& options);
 
 }  // namespace lacuna

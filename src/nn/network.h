@@ -11,6 +11,7 @@
 #include <cstdint>
 #include <span>
 #include <string>
+#include <vector>
 
 #include "base/matrix.h"
 #include "base/threads.h"
@@ -45,6 +46,15 @@ struct Losses {
   double total() const { return count == 0 ? 0 : entries[0].value; }
   const Entry* begin() const { return entries.data(); }
   const Entry* end() const { return entries.data() + count; }
+};
+
+// What a network is made for.
+struct NetworkShape {
+  std::vector<std::size_t> columns;  // per view
+  std::size_t labels = 0;
+  std::size_t training_rows = 0;      // how many items there are to learn from; only soft labels need it
+  bool prediction_only = false;       // leave out what only training needs; step() is then not allowed
+  std::uint64_t most_parameters = 0;  // Exit::data rather than memory for more than these; 0 = no limit
 };
 
 // Which optimiser state a network keeps beside each parameter; decided once, before the first step.

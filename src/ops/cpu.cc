@@ -38,6 +38,12 @@ void CpuOps::gather(MatrixView<const float> source, std::span<const std::uint32_
   });
 }
 
+void CpuOps::scale_rows(std::span<const float> factors, Output X) const {
+  each_row(X.rows, X.cols, [&](std::size_t r) {
+    for (float& x : X.row(r)) x *= factors[r];
+  });
+}
+
 void CpuOps::collect(Input stack, Slots slots, Share share, bool add, Output out) const {
   each_row(slots.rows, out.cols * slots.cols, [&](std::size_t i) {
     float* sum = scratch<float, 0>(out.cols);

@@ -29,6 +29,7 @@ class CpuOps final : public CpuLosses {
 
   void gather(MatrixView<const float> source, std::span<const std::uint32_t> rows,
               std::span<const Fragment> hidden, Output out) const override;
+  void scale_rows(std::span<const float> factors, Output X) const override;
   void collect(Input stack, Slots slots, Share share, bool add, Output out) const override;
   void spread(Input rows, Slots slots, Share share, bool add, Output stack) const override;
   void linear_forward(Input X, Input W, Input b, bool relu, Output Y) const override;

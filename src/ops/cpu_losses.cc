@@ -98,8 +98,8 @@ double CpuLosses::bce(Input logits, const LabelRows& labels, const BceSettings& 
 
 double CpuLosses::guess_loss(Input logits, const LabelRows& labels, Input guesses, double weight,
                              Output dlogits) {
-  const double unknown = static_cast<double>(logits.rows * logits.cols) - known_count(labels);
-  const float scale = unknown > 0 ? static_cast<float>(weight / unknown) : 0.f;
+  const double divisor = known_count(labels);
+  const float scale = divisor > 0 ? static_cast<float>(weight / divisor) : 0.f;
   const double sum = sum_rows(logits.rows, logits.cols * kCostOfExp, [&](std::size_t i) {
     const float *x = logits.row(i).data(), *guess = guesses.row(labels.rows[i]).data();
     const std::uint8_t* g = labels.G.row(labels.rows[i]).data();
@@ -113,7 +113,7 @@ double CpuLosses::guess_loss(Input logits, const LabelRows& labels, Input guesse
     }
     return part;
   });
-  return unknown > 0 ? sum / unknown : 0;
+  return divisor > 0 ? sum / divisor : 0;
 }
 
 double CpuLosses::view_loss(Input logits, const LabelRows& labels, Slots slots, double teacher_share,

@@ -97,6 +97,8 @@ class Ops {
   // empty).
   virtual void gather(MatrixView<const float> source, std::span<const std::uint32_t> rows,
                       std::span<const Fragment> hidden, Output out) const = 0;
+  // X <- row r of X times factors[r].
+  virtual void scale_rows(std::span<const float> factors, Output X) const = 0;
   // out (b, d): sum or mean over each row's slots of the stack (N, d). A row without views gives 0. Eq. (3).
   virtual void collect(Input stack, Slots slots, Share share, bool add, Output out) const = 0;
   // The adjoint: stack (N, d) at each slot of row i gets rows(i), times 1/k_i if mean. Other stack rows are
@@ -151,7 +153,8 @@ class Ops {
   // ---- Masked binary cross-entropy, eq. (10): logits (b, c); dlogits is written.
   virtual double bce(Input logits, const LabelRows& labels, const BceSettings& settings, double weight,
                      Output dlogits) = 0;
-  // Mean over the unknown entries of bce(logit, guess), guesses (n, c) held constant; adds to dlogits.
+  // Sum over the unknown entries of bce(logit, guess), guesses (n, c) held constant, over the number of KNOWN
+  // entries of the batch: weight 1 gives an unknown entry the say of a known one. Adds to dlogits.
   virtual double guess_loss(Input logits, const LabelRows& labels, Input guesses, double weight,
                             Output dlogits) = 0;
   // Mean over (row, view, class) of share·bce(view logit, σ(logit) held constant) + (1-share)·bce(view logit,

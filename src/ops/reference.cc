@@ -30,6 +30,12 @@ double row_share(Slots slots, std::size_t i, Share share) {
 }  // namespace
 
 template <class T>
+void ReferenceOps<T>::scale_rows(std::span<const float> factors, Output X) const {
+  for (std::size_t r = 0; r < X.rows; ++r)
+    for (std::size_t j = 0; j < X.cols; ++j) X(r, j) *= static_cast<T>(factors[r]);
+}
+
+template <class T>
 void ReferenceOps<T>::collect(Input stack, Slots slots, Share share, bool add, Output out) const {
   for (std::size_t i = 0; i < slots.rows; ++i)
     for (std::size_t j = 0; j < out.cols; ++j) {

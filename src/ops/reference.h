@@ -33,6 +33,7 @@ class ReferenceOps final : public ReferenceLosses<T> {
 
   void gather(MatrixView<const float> source, std::span<const std::uint32_t> rows,
               std::span<const Fragment> hidden, Output out) const override;
+  void scale_rows(std::span<const float> factors, Output X) const override;
   void collect(Input stack, Slots slots, Share share, bool add, Output out) const override;
   void spread(Input rows, Slots slots, Share share, bool add, Output stack) const override;
 

@@ -84,16 +84,17 @@ double ReferenceLosses<T>::bce(Input logits, const LabelRows& labels, const BceS
 template <class T>
 double ReferenceLosses<T>::guess_loss(Input logits, const LabelRows& labels, Input guesses, double weight,
                                       Output dlogits) {
-  const double unknown = static_cast<double>(logits.rows * logits.cols) - known_count(labels);
+  const double divisor = known_count(labels);
+  if (divisor == 0) return 0;
   double sum = 0;
   for (std::size_t i = 0; i < logits.rows; ++i)
     for (std::size_t j = 0; j < logits.cols; ++j) {
       if (known(labels, i, j)) continue;
       const auto [value, slope] = bce_softplus(logits(i, j), static_cast<T>(guesses(labels.rows[i], j)));
       sum += static_cast<double>(value);
-      dlogits(i, j) += slope * static_cast<T>(weight / unknown);
+      dlogits(i, j) += slope * static_cast<T>(weight / divisor);
     }
-  return unknown > 0 ? sum / unknown : 0;
+  return sum / divisor;
 }
 
 template <class T>

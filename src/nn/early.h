@@ -1,0 +1,76 @@
+// The early-fusion network (--fusion early): the views of a row stand side by side, u = [√(m/k) x_v or 0],
+// with k of m views there, and go through one encoder:
+//   z = norm(Linear(... dropout(ReLU(Linear(u)))))       logits = Linear(dropout(ReLU(z)))
+// In training every row passes twice with the same parameters: with its views, and with a random part of
+// them. The second pass is taught mostly by the first one's probability (Ops::view_loss with one slot a row),
+// so that the network learns to say with few views what it says with many. Options, masks and losses are
+// those of nn/mtd.h.
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "nn/layers.h"
+#include "nn/mtd_options.h"
+#include "nn/network.h"
+#include "nn/parameters.h"
+#include "nn/soft_labels.h"
+#include "ops/ops.h"
+
+namespace lacuna {
+
+template <class T>
+class EarlyNetwork final : public BasicNetwork<T> {
+ public:
+  EarlyNetwork(const MtdOptions& options, const NetworkShape& shape, std::uint64_t seed,
+               std::unique_ptr<Ops<T>> ops);
+
+  void keep(OptimiserState state) override;
+  Losses step(const Batch& batch, const UpdateRule& rule) override;
+  void predict(const Items& items, MatrixView<T> scores) const override;
+  void visit(typename BasicNetwork<T>::Visitor visitor) override { parameters_.visit(visitor); }
+  void visit_buffers(typename BasicNetwork<T>::BufferVisitor visitor) override;
+  std::uint64_t parameters() const override { return parameters_.count(false); }
+  std::uint64_t parameters_for_prediction() const override { return parameters_.count(true); }
+
+ private:
+  // Everything a step writes besides parameters. With a second pass the stack has 2b rows: first all rows
+  // with their views, then all rows with a part of them.
+  struct Memory {
+    std::size_t capacity = 0;                // rows of the largest batch so far
+    std::vector<std::uint8_t> left, subset;  // (b, m) flat
+    std::vector<Fragment> fragments;         // (b, m) flat: drawn, the same for both passes
+    std::vector<Fragment> hidden;            // of one view at a time: its fragment, or all of it
+    std::vector<float> factors;              // √(m/k) of each row of the stack
+    std::vector<std::uint32_t> identities;   // of the stack's rows, for dropout
+    Matrix<std::int32_t> slots;              // (b, 1): row i of the second pass
+    Matrix<T> X;                             // (2b, Σd_v): u
+    ChainMemory<T> encoder;
+    Matrix<T> U, S, Z, dZ, saved;  // (2b, d_e): before and after the norm, after ReLU and dropout
+    Matrix<std::uint8_t> keep_Z;
+    Matrix<T> logits, dlogits;  // (2b, c)
+    PingPong<T> scratch;
+  };
+
+  bool passes_twice() const { return options_.view_weight > 0; }
+  void reserve(std::size_t rows);
+  // u of the rows with the views that are left; `fragments` (b, m) flat or empty.
+  void join(const Items& items, std::span<const std::uint32_t> rows, std::span<const std::uint8_t> left,
+            std::span<const Fragment> fragments, std::vector<Fragment>& hidden, std::span<float> factors,
+            MatrixView<T> X) const;
+
+  MtdOptions options_;
+  NetworkShape shape_;
+  std::size_t embedding_ = 0, columns_ = 0;
+  BatchNormSettings norm_settings_;
+  BceSettings bce_;
+  std::unique_ptr<Ops<T>> ops_;
+  Parameters<T> parameters_;
+  Chain<T> encoder_;
+  Norm<T> norm_;
+  Linear<T> classifier_;
+  SoftLabels<T> soft_labels_;
+  Memory memory_;
+};
+
+}  // namespace lacuna

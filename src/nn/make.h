@@ -1,0 +1,19 @@
+// The network that the options ask for.
+#pragma once
+
+#include <memory>
+
+#include "nn/early.h"
+#include "nn/mtd.h"
+
+namespace lacuna {
+
+template <class T>
+std::unique_ptr<BasicNetwork<T>> make_network(const MtdOptions& options, const NetworkShape& shape,
+                                              std::uint64_t seed, std::unique_ptr<Ops<T>> ops) {
+  if (options.fusion == "early")
+    return std::make_unique<EarlyNetwork<T>>(options, shape, seed, std::move(ops));
+  return std::make_unique<MtdNetwork<T>>(options, shape, seed, std::move(ops));
+}
+
+}  // namespace lacuna
