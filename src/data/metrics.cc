@@ -1,20 +1,17 @@
-// The fast form. All rank metrics of a row need only the places of its positives among its known labels, and
-// those come from counting, for every negative, how many positives it beats: sort the positives, then one
-// binary search a negative. That is O(c log |P|) a row. The AUC and AP of a label are the same count down its
-// column.
+// The fast form (the plain one is metrics_reference.cc). The rank metrics of a row need only the places of
+// its positives among its known labels; the AUC and AP of a label are the same count down its column.
 #include "data/metrics.h"
 
 #include <algorithm>
 #include <atomic>
-#include <bit>
 #include <cmath>
 #include <limits>
-#include <span>
 
 #include "base/error.h"
 #include "base/text.h"
 #include "base/threads.h"
 #include "data/dataset.h"
+#include "data/placing.h"
 
 namespace lacuna {
 namespace {
@@ -24,71 +21,6 @@ constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
 double ratio(double a, double b) {
   return b > 0 ? a / b : kNaN;
 }
-
-// Unsigned integers in the order of the floats; -0 and +0 get the same one.
-std::uint32_t ordered_bits(float score) {
-  const auto bits = std::bit_cast<std::uint32_t>(score + 0.f);
-  return bits ^ ((bits >> 31) != 0 ? 0xffffffffu : 0x80000000u);
-}
-
-// How the negatives lie among the positives. Key is uint32 (the score alone) or uint64 (the score, then an
-// index that decides ties).
-template <class Key>
-class Places {
- public:
-  std::vector<Key> positives, negatives;  // filled by the caller, in any order
-  std::vector<std::uint64_t>
-      beats;  // beats[p]: negatives whose key is larger than that of exactly p positives
-  std::vector<std::uint64_t>
-      reaches;  // reaches[u]: negatives whose score is at least that of exactly u positives
-  std::uint64_t beaten = 0, reached = 0;  // pairs: sum of p beats[p], sum of u reaches[u]
-
-  void clear() {
-    positives.clear();
-    negatives.clear();
-  }
-  void count() {
-    std::sort(positives.begin(), positives.end());
-    const std::size_t size = positives.size();
-    beats.assign(size + 1, 0);
-    reaches.assign(size + 1, 0);
-    beaten = reached = 0;
-    if (size == 0) {
-      beats[0] = reaches[0] = negatives.size();
-      return;
-    }
-    tie_end_.resize(size);
-    for (std::size_t q = size; q-- > 0;)
-      tie_end_[q] = q + 1 < size && score(positives[q]) == score(positives[q + 1])
-                        ? tie_end_[q + 1]
-                        : static_cast<std::uint32_t>(q + 1);
-    for (const Key key : negatives) {
-      const Key* base = positives.data();  // branch-free lower bound
-      for (std::size_t length = size; length > 1;) {
-        const std::size_t half = length / 2;
-        base += base[half - 1] < key ? half : 0;
-        length -= half;
-      }
-      const std::size_t p = static_cast<std::size_t>(base - positives.data()) + (*base < key ? 1 : 0);
-      const std::size_t u = p < size && score(positives[p]) == score(key) ? tie_end_[p] : p;
-      ++beats[p];
-      ++reaches[u];
-      beaten += p;
-      reached += u;
-    }
-  }
-
- private:
-  static std::uint32_t score(Key key) {
-    if constexpr (sizeof(Key) == 8) {
-      return static_cast<std::uint32_t>(key >> 32);
-    } else {
-      return key;
-    }
-  }
-  std::vector<std::uint32_t>
-      tie_end_;  // tie_end_[q]: one past the last positive with the score of positive q
-};
 
 struct RowSums {
   double ap = 0, rl = 0, coverage = 0;
@@ -120,41 +52,42 @@ RowSums sum_rows(MatrixView<const float> scores, MatrixView<const std::int8_t> t
   std::vector<RowSums> parts(n == 0 ? 0 : (n - 1) / grain + 1);
   parallel_for(n, grain, [&](std::size_t begin, std::size_t end) {
     RowSums sums;
-    Places<std::uint64_t> places;
+    Placing<std::uint64_t> placing;
+    std::vector<float> negatives(c);
     std::vector<std::uint64_t> positive_ranks(c + 1, 0), widths(c + 1, 0);
     for (std::size_t i = begin; i < end; ++i) {
       const auto s = scores.row(i);
       const auto y = truth.row(i);
-      places.clear();
-      float best = 0;
+      placing.positives.clear();
+      std::size_t known = 0;
+      std::uint32_t best = 0;  // below every score
       std::int8_t best_label = kUnknown;
       for (std::size_t j = 0; j < c; ++j) {
         if (std::isnan(s[j])) refuse_nan(i, j);
+        negatives[j] = y[j] == 0 ? s[j] : std::numeric_limits<float>::quiet_NaN();
         if (y[j] == kUnknown) continue;
-        const std::uint64_t key = std::uint64_t{ordered_bits(s[j])} << 32 | j;
-        (y[j] == 1 ? places.positives : places.negatives).push_back(key);
-        if (best_label == kUnknown || s[j] > best)
-          best = s[j], best_label = y[j];  // the first of equal maxima
+        ++known;
+        const std::uint32_t bits = ordered_bits(s[j]);
+        if (y[j] == 1) placing.positives.push_back(std::uint64_t{bits} << 32 | j);
+        if (bits > best) best = bits, best_label = y[j];  // the first of equal maxima
       }
-      const std::size_t positives = places.positives.size(), known = positives + places.negatives.size();
       if (known == 0) continue;
+      const std::size_t positives = placing.positives.size();
       ++sums.rows;
       ++widths[known];
       sums.errors += best_label == 0;
-      places.count();
-      double precision = 0;
-      std::uint64_t better = 0;  // negatives ranked before the positive at hand; positives come best first
+      placing.place(negatives);
+      double precision = 0, wrong_pairs = 0;
       std::size_t rank = 0;
-      for (std::size_t q = positives; q-- > 0;) {
-        better += places.beats[q + 1];
-        rank = positives - q + better;
+      for (std::size_t q = positives; q-- > 0;) {  // best first, so the last rank is the deepest
+        rank = positives - q + placing.above[q];
         precision += static_cast<double>(positives - q) / static_cast<double>(rank);
+        wrong_pairs += placing.at_least[q];
         ++positive_ranks[rank];
       }
       if (positives > 0) sums.ap += precision / static_cast<double>(positives);
       if (positives > 0 && positives < known)
-        sums.rl += static_cast<double>(places.reached) /
-                   (static_cast<double>(positives) * static_cast<double>(known - positives));
+        sums.rl += wrong_pairs / (static_cast<double>(positives) * static_cast<double>(known - positives));
       sums.coverage += (static_cast<double>(rank) - 1) / static_cast<double>(known);
     }
     parts[begin / grain] = sums;
@@ -209,56 +142,61 @@ struct Column {
   }
 };
 
-// Average precision over the thresholds that are scores of positives; equal scores enter together.
-double column_ap(const Places<std::uint32_t>& places) {
-  const std::size_t size = places.positives.size();
-  double sum = 0;
-  std::uint64_t negatives = 0;  // with a score at least that of the group at hand
+// Average precision over the thresholds that are scores of positives (equal scores enter together), and AUC
+// (a tie is half a pair).
+void rank_column(const Placing<std::uint32_t>& placing, Column& column) {
+  const auto& positives = placing.positives;
+  const std::size_t size = positives.size();
+  double precision = 0, lost = 0;
   for (std::size_t end = size; end > 0;) {
     std::size_t begin = end - 1;
-    while (begin > 0 && places.positives[begin - 1] == places.positives[end - 1]) --begin;
-    // A negative that reaches exactly u positives stands in or above the group that ends at u, never inside a
-    // group.
-    negatives += places.reaches[end];
-    sum += static_cast<double>(end - begin) * static_cast<double>(size - begin) /
-           static_cast<double>(size - begin + negatives);
+    while (begin > 0 && positives[begin - 1] == positives[end - 1]) --begin;
+    const auto group = static_cast<double>(end - begin), reached = static_cast<double>(size - begin);
+    precision += group * reached / (reached + placing.at_least[begin]);
+    lost += group * (placing.above[begin] + placing.at_least[begin]) / 2;
     end = begin;
   }
-  return sum / static_cast<double>(size);
+  const auto negatives = static_cast<double>(column.known - column.positives);
+  column.ap = ratio(precision, static_cast<double>(size));
+  column.auc = ratio(static_cast<double>(size) * negatives - lost, static_cast<double>(size) * negatives);
 }
 
 std::vector<Column> sum_columns(MatrixView<const float> scores, MatrixView<const std::int8_t> truth,
                                 MatrixView<const std::uint8_t> decided, double threshold) {
-  constexpr std::size_t kBlock = 16;  // columns side by side: one cache line of scores a row
+  constexpr std::size_t kBlock = 32, kTile = 512;  // a tile of scores and the index of a column stay in cache
   std::vector<Column> columns(scores.cols);
   parallel_for(scores.cols, kBlock, [&](std::size_t begin, std::size_t end) {
-    std::vector<Places<std::uint32_t>> places(end - begin);
-    for (std::size_t i = 0; i < scores.rows; ++i) {
+    std::vector<Placing<std::uint32_t>> placings(end - begin);
+    for (std::size_t i = 0; i < scores.rows; ++i)
+      for (std::size_t j = begin; j < end; ++j)
+        if (truth(i, j) == 1) placings[j - begin].positives.push_back(ordered_bits(scores(i, j)));
+    for (std::size_t j = begin; j < end; ++j) {
+      columns[j].positives = placings[j - begin].positives.size();
+      placings[j - begin].index();
+    }
+    for (std::size_t top = 0; top < scores.rows; top += kTile) {
+      const std::size_t bottom = std::min(top + kTile, scores.rows);
       for (std::size_t j = begin; j < end; ++j) {
-        const float s = scores(i, j);
-        if (std::isnan(s)) refuse_nan(i, j);
-        const std::int8_t y = truth(i, j);
-        if (y == kUnknown) continue;
-        const bool yes = decided.empty() ? static_cast<double>(s) > threshold : decided(i, j) != 0;
-        Column& column = columns[j];
-        column.tp += static_cast<std::uint64_t>(y == 1 && yes);
-        column.fp += static_cast<std::uint64_t>(y == 0 && yes);
-        column.fn += static_cast<std::uint64_t>(y == 1 && !yes);
-        auto& place = places[j - begin];
-        (y == 1 ? place.positives : place.negatives).push_back(ordered_bits(s));
+        auto& placing = placings[j - begin];
+        Column column = columns[j];
+        for (std::size_t i = top; i < bottom; ++i) {
+          const float s = scores(i, j);
+          if (std::isnan(s)) refuse_nan(i, j);
+          const std::int8_t y = truth(i, j);
+          const bool yes = decided.empty() ? static_cast<double>(s) > threshold : decided(i, j) != 0;
+          column.known += y != kUnknown;
+          column.tp += static_cast<std::uint64_t>(y == 1 && yes);
+          column.fp += static_cast<std::uint64_t>(y == 0 && yes);
+          if (y == 0) placing.add(ordered_bits(s));
+        }
+        columns[j] = column;
       }
     }
     for (std::size_t j = begin; j < end; ++j) {
-      auto& place = places[j - begin];
       Column& column = columns[j];
-      column.positives = place.positives.size();
-      column.known = column.positives + place.negatives.size();
-      if (column.positives == 0) continue;
-      place.count();
-      column.ap = column_ap(place);
-      const double pairs =
-          static_cast<double>(column.positives) * static_cast<double>(place.negatives.size());
-      column.auc = ratio(pairs - static_cast<double>(place.beaten + place.reached) / 2, pairs);
+      column.fn = column.positives - column.tp;
+      placings[j - begin].finish();
+      rank_column(placings[j - begin], column);
     }
   });
   return columns;
