@@ -70,7 +70,7 @@ TEST(Linalg, EveryInstructionSetAgrees) {
     EXPECT_LT(distance(C, naive(A, false, B, false)), 1e-12);
     Matrix<double> x = B, factor = spd;
     ASSERT_TRUE(set.cholesky(21, factor.data()));
-    set.cholesky_solve(21, factor.data(), 9, x.data(), 9);
+    set.cholesky_solve(21, factor.data(), true, true, 9, x.data(), 9);
     EXPECT_LT(distance(naive(spd, false, x, false), B), 1e-10);
     x = B;
     Matrix<double> work = A;

@@ -8,6 +8,7 @@
 namespace lacuna {
 
 std::unique_ptr<Method> make_prior();
+std::unique_ptr<Method> make_cdmm();
 std::unique_ptr<Method> make_naim3l();
 std::unique_ptr<Method> make_mtd();
 std::unique_ptr<Method> make_dicnet();

@@ -15,16 +15,34 @@ void Method::set_preset(const std::string& name, PrepareOptions&) {
   fail(Exit::usage, "method {} has no presets, so not '{}'", traits().name, name);
 }
 
+namespace {
+
+struct Entry {
+  const char* name;
+  std::unique_ptr<Method> (*make)();
+};
+constexpr Entry kMethods[] = {
+    {"mtd", make_mtd},        //
+    {"dicnet", make_dicnet},  //
+    {"prior", make_prior},    //
+    {"cdmm", make_cdmm},      //
+    {"naim3l", make_naim3l},  //
+};
+
+}  // namespace
+
 const std::vector<std::string>& method_names() {
-  static const std::vector<std::string> names = {"mtd", "dicnet", "prior", "naim3l"};
+  static const std::vector<std::string> names = [] {
+    std::vector<std::string> list;
+    for (const Entry& entry : kMethods) list.push_back(entry.name);
+    return list;
+  }();
   return names;
 }
 
 std::unique_ptr<Method> make_method(const std::string& name) {
-  if (name == "mtd") return make_mtd();
-  if (name == "dicnet") return make_dicnet();
-  if (name == "prior") return make_prior();
-  if (name == "naim3l") return make_naim3l();
+  for (const Entry& entry : kMethods)
+    if (name == entry.name) return entry.make();
   fail(Exit::usage, "there is no method '{}'{} (lacuna methods lists them)", name,
        did_you_mean(name, method_names()));
 }

@@ -305,12 +305,26 @@ Cholesky::Cholesky(Matrix<double> A, const char* what) : L_(std::move(A)) {
     fail(Exit::diverged, "{} is not positive definite (size {})", what, L_.rows());
 }
 
-void Cholesky::solve(MatrixView<double> B) const {
-  assert(B.rows == L_.rows());
+namespace {
+
+void triangular(const Matrix<double>& L, bool lower, bool upper, MatrixView<double> B) {
+  assert(B.rows == L.rows());
   parallel_for(B.cols, 64, [&](std::size_t begin, std::size_t end) {
-    kernels().cholesky_solve(signed_size(L_.rows()), L_.data(), signed_size(end - begin), B.data + begin,
-                             signed_size(B.stride));
+    kernels().cholesky_solve(signed_size(L.rows()), L.data(), lower, upper, signed_size(end - begin),
+                             B.data + begin, signed_size(B.stride));
   });
+}
+
+}  // namespace
+
+void Cholesky::solve(MatrixView<double> B) const {
+  triangular(L_, true, true, B);
+}
+void Cholesky::solve_lower(MatrixView<double> B) const {
+  triangular(L_, true, false, B);
+}
+void Cholesky::solve_upper(MatrixView<double> B) const {
+  triangular(L_, false, true, B);
 }
 
 void solve_general(MatrixView<double> A, MatrixView<double> B) {

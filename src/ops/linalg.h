@@ -46,6 +46,8 @@ class Cholesky {
   Cholesky() = default;
   Cholesky(Matrix<double> A, const char* what);  // (n, n), only the lower triangle is read
   void solve(MatrixView<double> B) const;        // B <- A⁻¹ B, (n, r)
+  void solve_lower(MatrixView<double> B) const;  // B <- L⁻¹ B
+  void solve_upper(MatrixView<double> B) const;  // B <- L⁻ᵀ B
   bool empty() const { return L_.empty(); }
 
  private:

@@ -20,7 +20,9 @@ struct LinalgKernels {
   bool (*eigen)(std::ptrdiff_t n, double* A, double* values);
   // A (n, n) -> L in the lower triangle. False if A is not positive definite.
   bool (*cholesky)(std::ptrdiff_t n, double* A);
-  void (*cholesky_solve)(std::ptrdiff_t n, const double* L, std::ptrdiff_t r, double* B, std::ptrdiff_t ldb);
+  // B <- L⁻¹ B if lower, then B <- L⁻ᵀ B if upper.
+  void (*cholesky_solve)(std::ptrdiff_t n, const double* L, bool lower, bool upper, std::ptrdiff_t r,
+                         double* B, std::ptrdiff_t ldb);
   void (*lu_solve)(std::ptrdiff_t n, double* A, std::ptrdiff_t lda, std::ptrdiff_t r, double* B,
                    std::ptrdiff_t ldb);
 };
@@ -88,11 +90,12 @@ bool cholesky(std::ptrdiff_t n, double* A) {
   return factor.info() == Eigen::Success;
 }
 
-void cholesky_solve(std::ptrdiff_t n, const double* L, std::ptrdiff_t r, double* B, std::ptrdiff_t ldb) {
+void cholesky_solve(std::ptrdiff_t n, const double* L, bool lower, bool upper, std::ptrdiff_t r, double* B,
+                    std::ptrdiff_t ldb) {
   Eigen::Map<const RowMajor<double>> l(L, n, n);
   Map<double> b(B, n, r, Eigen::OuterStride<>(ldb));
-  l.triangularView<Eigen::Lower>().solveInPlace(b);
-  l.triangularView<Eigen::Lower>().adjoint().solveInPlace(b);
+  if (lower) l.triangularView<Eigen::Lower>().solveInPlace(b);
+  if (upper) l.triangularView<Eigen::Lower>().adjoint().solveInPlace(b);
 }
 
 void lu_solve(std::ptrdiff_t n, double* A, std::ptrdiff_t lda, std::ptrdiff_t r, double* B,

@@ -1,0 +1,349 @@
+// CDMM: consistency and diversity. One kernel machine a view whose predictions are pushed apart from the
+// other views' (HSIC), targets smoothed by label correlation, views fused by closed-form weights. No
+// iteration.
+//
+//   Ω_v  kernel of view v's unit rows        T = Ỹ R  targets, R the normalised label correlation
+//   β_v = ((I + α K̃_v) Ω_v + I/C)⁻¹ T,  K̃_v = Σ_{s≠v} H Ω_s H,  H = I - 11ᵀ/n
+//   θ_v from q_v = |Ω_v β_v - T|²,  score = Σ_v θ_v k_v(x)ᵀ β_v
+// Up to `exact-rows` training rows this is solved as written: memory 8 n² bytes for each of the two views at
+// work, 4 n² for each kernel kept. Above, kernels are replaced by Φ_vΦ_vᵀ on `landmarks` rows
+// (methods/kernels.h): 8 n L bytes a view.
+#include <cmath>
+
+#include "base/error.h"
+#include "base/threads.h"
+#include "methods/adapt.h"
+#include "methods/all.h"
+#include "methods/kernels.h"
+
+namespace lacuna {
+namespace {
+
+struct CdmmOptions {
+  double diversity = 1e-4;  // α
+  double spread = 1e5;      // λ
+  double fit = 1;           // C
+  double width = .5;        // κ
+  double label_share = .8;  // η
+  double least = .01;       // ε
+  std::string prototypes =
+      "mean";  // similarity of classes in a view: of their means (paper) or sums (authors' program)
+  std::int64_t landmarks = 1500, exact_rows = 6000;
+};
+
+// Jaccard similarity of the columns of Y (n, c); 0 where a column is empty.
+Matrix<double> jaccard(MatrixView<const float> Y) {
+  const std::size_t c = Y.cols;
+  Matrix<double> both(c, c);
+  gram_of_columns(Y, both);
+  Matrix<double> A(c, c);
+  for (std::size_t j = 0; j < c; ++j)
+    for (std::size_t l = 0; l < c; ++l) {
+      const double either = both(j, j) + both(l, l) - both(j, l);
+      A(j, l) = either > 0 ? both(j, l) / either : 0;
+    }
+  return A;
+}
+
+// Similarity of the classes in one view, from the means μ of their rows: exp(-|μ_j - μ_l|²/2). Of their sums:
+// 1 less the standardised Euclidean distance. 0 for a class without a row.
+Matrix<double> prototype_similarity(MatrixView<const float> X, MatrixView<const float> Y, bool sums) {
+  const std::size_t c = Y.cols, d = X.cols;
+  Matrix<float> prototypes(c, d);
+  product(Y, X, Transpose::left, false, prototypes);
+  std::vector<double> count(c);
+  for (std::size_t i = 0; i < Y.rows; ++i)
+    for (std::size_t j = 0; j < c; ++j) count[j] += static_cast<double>(Y(i, j));
+  if (sums) {
+    for (std::size_t k = 0; k < d; ++k) {
+      double mean = 0, squares = 0;
+      for (std::size_t j = 0; j < c; ++j)
+        mean += static_cast<double>(prototypes(j, k)) / static_cast<double>(c);
+      for (std::size_t j = 0; j < c; ++j)
+        squares += std::pow(static_cast<double>(prototypes(j, k)) - mean, 2);
+      const double deviation = std::sqrt(squares / static_cast<double>(std::max<std::size_t>(c, 2) - 1));
+      for (std::size_t j = 0; j < c; ++j)
+        prototypes(j, k) = deviation > 0 ? prototypes(j, k) / static_cast<float>(deviation) : 0.f;
+    }
+  } else {
+    for (std::size_t j = 0; j < c; ++j)
+      for (float& x : prototypes.row(j)) x = count[j] > 0 ? x / static_cast<float>(count[j]) : 0.f;
+  }
+  Matrix<double> gram(c, c), A(c, c);
+  gram_of_rows(prototypes, gram);
+  for (std::size_t j = 0; j < c; ++j)
+    for (std::size_t l = 0; l < c; ++l) {
+      if (count[j] == 0 || count[l] == 0) continue;
+      const double squared = std::max(gram(j, j) + gram(l, l) - 2 * gram(j, l), 0.0);
+      A(j, l) = sums ? 1 - std::sqrt(squared) : std::exp(-squared / 2);
+    }
+  return A;
+}
+
+// K <- H K H
+void centre_both(MatrixView<double> K) {
+  const double n = static_cast<double>(K.rows);
+  std::vector<double> mean(K.rows);
+  double total = 0;
+  for (std::size_t i = 0; i < K.rows; ++i) {
+    for (const double k : K.row(i)) mean[i] += k / n;
+    total += mean[i] / n;
+  }
+  parallel_for(K.rows, 64, [&](std::size_t begin, std::size_t end) {
+    for (std::size_t i = begin; i < end; ++i)
+      for (std::size_t j = 0; j < K.cols; ++j) K(i, j) += total - mean[i] - mean[j];
+  });
+}
+
+class Cdmm final : public Method {
+ public:
+  Traits traits() const override {
+    return {.name = "cdmm",
+            .title = "CDMM",
+            .source = "KBS 2021",
+            .missing_views = false,
+            .missing_labels = false,
+            .iterative = false};
+  }
+  void declare(Options& o) override {
+    o.add("diversity", options_.diversity, "weight of the views' diversity")
+        .range(0, 1e6)
+        .symbol("α")
+        .tunable({"0", "1e-6", "1e-5", "1e-4", "1e-3"});
+    o.add("spread", options_.spread, "how evenly the views are weighted; large: evenly")
+        .range(1e-6, 1e15)
+        .symbol("λ")
+        .tunable({"1e4", "1e5", "1e6"});
+    o.add("fit", options_.fit, "weight of the fit against the size of the machine")
+        .range(1e-9, 1e9)
+        .symbol("C")
+        .tunable({".1", "1", "10", "100"});
+    o.add("width", options_.width, "width of the kernel exp(-|x-x'|²/κ)")
+        .range(1e-6, 1e6)
+        .symbol("κ")
+        .tunable({".1", ".5", "1", "2"});
+    o.add("label-share", options_.label_share,
+          "share of the labels' own correlation, against the prototypes'")
+        .range(0, 1)
+        .symbol("η")
+        .tunable({".5", ".8", "1"});
+    o.add("least", options_.least, "smaller correlations become 0").range(0, 1).symbol("ε");
+    o.add("prototypes", options_.prototypes,
+          "class similarity in a view: of means (paper) or sums (authors' program)")
+        .choices({"mean", "sum"});
+    o.add("landmarks", options_.landmarks, "rows that carry the low-rank kernels").range(1, 100000);
+    o.add("exact-rows", options_.exact_rows, "up to so many training rows the kernels are exact")
+        .range(0, 1e9);
+  }
+
+  void fit(const Items& train, const Items&, FitContext& context) override {
+    const std::size_t m = train.views();
+    std::vector<Matrix<float>> units;
+    for (std::size_t v = 0; v < m; ++v) units.push_back(unit_rows(train.X[v]));
+    const Matrix<double> T = targets(units, train.Y);
+    machines_.assign(m, {});
+    std::vector<Matrix<float>> fitted(m);
+    if (static_cast<std::int64_t>(train.rows()) <= options_.exact_rows) {
+      solve_exactly(units, T, fitted);
+    } else {
+      solve_on_landmarks(units, T, context.seed, fitted);
+    }
+    std::vector<double> q(m);
+    for (std::size_t v = 0; v < m; ++v)
+      for (std::size_t i = 0; i < T.values().size(); ++i)
+        q[v] += std::pow(static_cast<double>(fitted[v].values()[i]) - T.values()[i], 2);
+    theta_ = view_weights(q, options_.spread);
+    Matrix<float> scores(train.rows(), train.labels());
+    for (std::size_t v = 0; v < m; ++v)
+      for (std::size_t i = 0; i < scores.values().size(); ++i)
+        scores.values()[i] += static_cast<float>(theta_[v]) * fitted[v].values()[i];
+    threshold_ = hamming_threshold(scores, train.Y);
+  }
+
+  void predict(const Items& items, MatrixView<float> scores) const override {
+    for (std::size_t i = 0; i < scores.rows; ++i) std::fill(scores.row(i).begin(), scores.row(i).end(), 0.f);
+    for (std::size_t v = 0; v < machines_.size(); ++v) {
+      const Matrix<float> rows = unit_rows(items.X[v]);
+      Matrix<float> K(rows.rows(), machines_[v].points.rows()), part(scores.rows, scores.cols);
+      radial_kernel(rows, machines_[v].points, options_.width, K);
+      product(K, machines_[v].beta, Transpose::none, false, part);
+      for (std::size_t i = 0; i < scores.rows; ++i)
+        for (std::size_t j = 0; j < scores.cols; ++j)
+          scores(i, j) += static_cast<float>(theta_[v]) * part(i, j);
+    }
+  }
+  void decide(MatrixView<const float> scores, MatrixView<std::uint8_t> decided) const override {
+    for (std::size_t i = 0; i < scores.rows; ++i)
+      for (std::size_t j = 0; j < scores.cols; ++j) decided(i, j) = scores(i, j) >= threshold_;
+  }
+
+  void save(Tensors& file) const override {
+    for (std::size_t v = 0; v < machines_.size(); ++v) {
+      file.put("cdmm.points" + std::to_string(v), machines_[v].points.view());
+      file.put("cdmm.beta" + std::to_string(v), machines_[v].beta.view());
+    }
+    file.put("cdmm.theta", MatrixView<const double>(theta_.data(), 1, theta_.size()));
+    file.put("cdmm.threshold", std::span<const float>(&threshold_, 1));
+  }
+  void load(const Tensors& file, const ItemShape& shape) override {
+    machines_.clear();
+    for (const std::size_t columns : shape.columns) {
+      Machine machine;
+      const std::string v = std::to_string(machines_.size());
+      machine.points = file.matrix("cdmm.points" + v);
+      machine.beta = file.matrix("cdmm.beta" + v);
+      if (machine.points.cols() != columns || machine.beta.cols() != shape.labels ||
+          machine.points.rows() != machine.beta.rows())
+        fail(Exit::data,
+             "{}: the machine of view {} has {} points of {} columns and {} coefficients of {} labels; the "
+             "model has {} columns and {} labels",
+             file.path(), v, machine.points.rows(), machine.points.cols(), machine.beta.rows(),
+             machine.beta.cols(), columns, shape.labels);
+      machines_.push_back(std::move(machine));
+    }
+    theta_.resize(machines_.size());
+    file.get("cdmm.theta", MatrixView<double>(theta_.data(), 1, theta_.size()));
+    file.get("cdmm.threshold", MatrixView<float>(&threshold_, 1, 1));
+  }
+  std::uint64_t parameters() const override {
+    std::uint64_t count = 0;
+    for (const Machine& machine : machines_) count += machine.beta.values().size();
+    return count;
+  }
+
+ private:
+  struct Machine {
+    Matrix<float> points;  // (r, d_v) unit rows
+    Matrix<float> beta;    // (r, c)
+  };
+
+  // T = Ỹ R, R = D^-½ A D^-½, A = η Jaccard + (1-η) mean over views of the prototypes' similarity.
+  Matrix<double> targets(const std::vector<Matrix<float>>& units, const Matrix<float>& Y) const {
+    const std::size_t c = Y.cols(), m = units.size();
+    Matrix<double> A = jaccard(Y);
+    for (double& a : A.values()) a *= options_.label_share;
+    if (options_.label_share < 1)
+      for (const Matrix<float>& X : units) {
+        const Matrix<double> part = prototype_similarity(X, Y, options_.prototypes == "sum");
+        for (std::size_t i = 0; i < A.values().size(); ++i)
+          A.values()[i] += (1 - options_.label_share) / static_cast<double>(m) * part.values()[i];
+      }
+    std::vector<double> scale(c);
+    for (std::size_t j = 0; j < c; ++j) {
+      double sum = 1e-10;
+      for (double& a : A.row(j)) {
+        if (!(a >= options_.least)) a = 0;
+        sum += a;
+      }
+      scale[j] = 1 / std::sqrt(sum);
+    }
+    for (std::size_t j = 0; j < c; ++j)
+      for (std::size_t l = 0; l < c; ++l) A(j, l) *= scale[j] * scale[l];
+    Matrix<double> T(Y.rows(), c), labels(Y.rows(), c);
+    for (std::size_t i = 0; i < Y.values().size(); ++i)
+      labels.values()[i] = static_cast<double>(Y.values()[i]);
+    product(labels, A, Transpose::none, false, T);
+    return T;
+  }
+
+  void solve_exactly(std::vector<Matrix<float>>& units, const Matrix<double>& T,
+                     std::vector<Matrix<float>>& fitted) {
+    const std::size_t n = T.rows(), m = units.size();
+    std::vector<Matrix<float>> kernels;
+    Matrix<double> all(n, n);  // Σ_s H Ω_s H
+    for (std::size_t v = 0; v < m; ++v) {
+      Matrix<double> K(n, n);
+      radial_kernel(units[v], options_.width, K);
+      Matrix<float> kept(n, n);
+      for (std::size_t i = 0; i < K.values().size(); ++i)
+        kept.values()[i] = static_cast<float>(K.values()[i]);
+      kernels.push_back(std::move(kept));
+      centre_both(K);
+      for (std::size_t i = 0; i < K.values().size(); ++i) all.values()[i] += K.values()[i];
+    }
+    parallel_for(m, 1, [&](std::size_t v, std::size_t) {
+      Matrix<double> K(n, n);
+      const auto kernel = [&] {
+        for (std::size_t i = 0; i < K.values().size(); ++i)
+          K.values()[i] = static_cast<double>(kernels[v].values()[i]);
+      };
+      kernel();
+      Matrix<double> system = K;
+      if (options_.diversity > 0 && m > 1) {
+        Matrix<double> others = all;
+        centre_both(K);
+        for (std::size_t i = 0; i < K.values().size(); ++i)
+          others.values()[i] = options_.diversity * (others.values()[i] - K.values()[i]);
+        kernel();
+        product(others, K, Transpose::none, true, system);
+      }
+      for (std::size_t i = 0; i < n; ++i) system(i, i) += 1 / options_.fit;
+      Matrix<double> beta = T;
+      solve_general(system, beta);
+      Matrix<double> F(n, T.cols());
+      product(K, beta, Transpose::none, false, F);
+      machines_[v] = {std::move(units[v]), to_float(beta)};
+      fitted[v] = to_float(F);
+    });
+  }
+
+  // (Φᵀ(I + αK̃)Φ + I/C) w = ΦᵀT with K̃ = Σ_s HΦ_sΦ_sᵀH: the same machine when Ω = ΦΦᵀ.
+  void solve_on_landmarks(const std::vector<Matrix<float>>& units, const Matrix<double>& T,
+                          std::uint64_t seed, std::vector<Matrix<float>>& fitted) {
+    const std::size_t n = T.rows(), m = units.size();
+    std::vector<Nystroem> forms;
+    std::vector<Matrix<double>> centred;
+    for (std::size_t v = 0; v < m; ++v) {
+      forms.push_back(nystroem(units[v], options_.width, static_cast<std::size_t>(options_.landmarks), seed,
+                               static_cast<std::uint32_t>(v)));
+      Matrix<double> C = forms[v].Phi;
+      std::vector<double> mean(C.cols());
+      for (std::size_t i = 0; i < n; ++i)
+        for (std::size_t l = 0; l < C.cols(); ++l) mean[l] += C(i, l) / static_cast<double>(n);
+      for (std::size_t i = 0; i < n; ++i)
+        for (std::size_t l = 0; l < C.cols(); ++l) C(i, l) -= mean[l];
+      centred.push_back(std::move(C));
+    }
+    for (std::size_t v = 0; v < m; ++v) {
+      const Matrix<double>& Phi = forms[v].Phi;
+      const std::size_t L = Phi.cols();
+      Matrix<double> system(L, L), w(L, T.cols()), F(n, T.cols());
+      gram_of_columns(Phi, system);
+      for (std::size_t s = 0; s < m && options_.diversity > 0; ++s) {
+        if (s == v) continue;
+        Matrix<double> cross(L, centred[s].cols()), square(L, L);
+        product(Phi, centred[s], Transpose::left, false, cross);
+        gram_of_rows(cross, square);
+        for (std::size_t i = 0; i < square.values().size(); ++i)
+          system.values()[i] += options_.diversity * square.values()[i];
+      }
+      for (std::size_t l = 0; l < L; ++l) system(l, l) += 1 / options_.fit;
+      product(Phi, T, Transpose::left, false, w);
+      Cholesky(std::move(system), "the low-rank system").solve(w);
+      product(Phi, w, Transpose::none, false, F);
+      fitted[v] = to_float(F);
+      forms[v].to_coefficients(w);
+      machines_[v] = {std::move(forms[v].points), to_float(w)};
+    }
+  }
+
+  static Matrix<float> to_float(const Matrix<double>& from) {
+    Matrix<float> to(from.rows(), from.cols());
+    for (std::size_t i = 0; i < from.values().size(); ++i)
+      to.values()[i] = static_cast<float>(from.values()[i]);
+    return to;
+  }
+
+  CdmmOptions options_;
+  std::vector<Machine> machines_;
+  std::vector<double> theta_;
+  float threshold_ = .5f;
+};
+
+}  // namespace
+
+std::unique_ptr<Method> make_cdmm() {
+  return fill_missing(std::make_unique<Cdmm>());
+}
+
+}  // namespace lacuna
