@@ -1,0 +1,276 @@
+// lacuna train as a user meets it: nothing is lost, and the same seed gives the same bits.
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <nlohmann/json.hpp>
+#include <thread>
+
+#include "base/files.h"
+#include "base/random.h"
+#include "base/tensors.h"
+#include "data/readers.h"
+#include "data/simulate.h"
+#include "program.h"
+
+namespace lacuna {
+namespace {
+
+using nlohmann::json;
+
+class TrainProgram : public testing::Test {
+ protected:
+  void SetUp() override {
+    SimulateOptions options;
+    options.rows = 300;
+    options.views = 3;
+    options.labels = 6;
+    options.sizes = {12, 9, 7};
+    write_dataset(simulate(options).data, data());
+  }
+  std::string data() const { return folder_ / "data.npz"; }
+  // A small network, a second or so of training.
+  std::vector<std::string> command(const std::string& model, std::vector<std::string> more = {}) const {
+    std::vector<std::string> arguments = {"train",
+                                          data(),
+                                          "--out",
+                                          model,
+                                          "--method",
+                                          "mtd",
+                                          "--embedding",
+                                          "24",
+                                          "--encoder-widths",
+                                          "32",
+                                          "--decoder-widths",
+                                          "16",
+                                          "--epochs",
+                                          "12",
+                                          "--batch",
+                                          "32",
+                                          "--threads",
+                                          "2"};
+    arguments.insert(arguments.end(), more.begin(), more.end());
+    return arguments;
+  }
+  // What an uninterrupted run writes.
+  std::string whole(std::vector<std::string> more = {}) const {
+    const Ended ended = run(command(folder_ / "whole", std::move(more)));
+    EXPECT_EQ(ended.code, 0) << ended.err;
+    return read_text(folder_ / "whole");
+  }
+  static void pause(double seconds) { std::this_thread::sleep_for(std::chrono::duration<double>(seconds)); }
+  static bool exists(const std::string& path) { return std::filesystem::exists(path); }
+  // Waits until the process has written its first checkpoint; false if it ended before.
+  static bool wait_for(const std::string& path) {
+    for (int i = 0; i < 2000 && !exists(path); ++i) pause(.005);
+    return exists(path);
+  }
+
+  TemporaryDirectory folder_;
+};
+
+TEST_F(TrainProgram, SameSeedSameBitsForAnyNumberOfThreads) {
+  std::string first;
+  for (const char* threads : {"1", "2", "4"}) {
+    for (const char* preset : {"best", "authors"}) {
+      const std::string model = folder_ / preset;
+      const Ended ended = run({"train", data(), "--out", model, "--preset", preset, "--width", ".05",
+                               "--embedding", "20", "--epochs", "3", "--threads", threads});
+      ASSERT_EQ(ended.code, 0) << ended.err;
+    }
+    const std::string both = read_text(folder_ / "best") + read_text(folder_ / "authors");
+    if (first.empty()) first = both;
+    EXPECT_TRUE(both == first) << threads << " threads";
+  }
+  const Ended other = run({"train", data(), "--out", folder_ / "other", "--width", ".05", "--embedding", "20",
+                           "--epochs", "3", "--seed", "2"});
+  ASSERT_EQ(other.code, 0) << other.err;
+  EXPECT_FALSE(read_text(folder_ / "other") == read_text(folder_ / "best"));
+}
+
+TEST_F(TrainProgram, KilledAtAnyMomentAndResumed) {
+  const std::string expected = whole();
+  Random random(5, Purpose::test);
+  int kills = 0;
+  for (int trial = 0; trial < 3; ++trial) {
+    const std::string model = folder_ / ("killed" + std::to_string(trial));
+    // Every epoch, or every few milliseconds between any two steps.
+    const std::string every = trial == 0 ? "0" : "0.004";
+    for (int attempt = 0; !exists(model); ++attempt) {
+      ASSERT_LT(attempt, 60);
+      Process process(command(model, {"--resume", "--checkpoint-every", every}));
+      if (attempt < 4) {
+        if (wait_for(model + ".checkpoint")) pause(.12 * random.uniform_double());
+        process.send(SIGKILL);
+      }
+      const Ended ended = process.wait();
+      kills += ended.signal == SIGKILL;
+      if (ended.signal == 0) {
+        EXPECT_EQ(ended.code, 0) << ended.err;
+      }
+    }
+    EXPECT_TRUE(read_text(model) == expected) << "trial " << trial;
+    EXPECT_FALSE(exists(model + ".checkpoint"));
+  }
+  EXPECT_GT(kills, 3);
+}
+
+TEST_F(TrainProgram, AnEnsembleResumesToo) {
+  const std::vector<std::string> members = {"--members", "3", "--epochs", "4"};
+  const std::string expected = whole(members);
+  const std::string model = folder_ / "model";
+  for (int attempt = 0; !exists(model); ++attempt) {
+    ASSERT_LT(attempt, 60);
+    auto arguments = command(model, {"--resume", "--checkpoint-every", "0"});
+    arguments.insert(arguments.end(), members.begin(), members.end());
+    Process process(arguments);
+    if (attempt < 5) {
+      if (wait_for(model + ".checkpoint")) pause(.05);
+      process.send(SIGKILL);
+    }
+    process.wait();
+  }
+  EXPECT_TRUE(read_text(model) == expected);
+  const json history = json::parse(read_text(model + ".history.json"));
+  EXPECT_EQ(history["history"].size(), 12u);
+  EXPECT_EQ(history["history"].back()["member"], 2);
+}
+
+TEST_F(TrainProgram, SignalsWriteACheckpointAndSayHowToGoOn) {
+  const std::string expected = whole({"--epochs", "60"});
+  for (const auto& [signal, code] : {std::pair(SIGINT, 130), std::pair(SIGTERM, 143)}) {
+    const std::string model = folder_ / ("stopped" + std::to_string(signal));
+    Process process(command(model, {"--epochs", "60", "--checkpoint-every", "1000", "--json-events"}));
+    for (int i = 0; i < 2000 && process.errors_so_far().find("\"epoch\":2,") == std::string::npos; ++i)
+      pause(.005);
+    process.send(signal);
+    const Ended ended = process.wait();
+    ASSERT_EQ(ended.code, code) << ended.err;
+    EXPECT_NE(ended.err.find("--resume"), std::string::npos) << ended.err;
+    EXPECT_TRUE(exists(model + ".checkpoint"));
+    EXPECT_FALSE(exists(model));
+    const Ended resumed = run(command(model, {"--epochs", "60", "--resume"}));
+    ASSERT_EQ(resumed.code, 0) << resumed.err;
+    EXPECT_TRUE(read_text(model) == expected);
+    EXPECT_EQ(json::parse(read_text(model + ".history.json"))["history"].size(), 60u);
+  }
+}
+
+TEST_F(TrainProgram, ACheckpointOfAnotherTrainingIsRefused) {
+  const std::string model = folder_ / "model";
+  Process process(command(model, {"--epochs", "500", "--checkpoint-every", "0"}));
+  ASSERT_TRUE(wait_for(model + ".checkpoint"));
+  process.send(SIGKILL);
+  process.wait();
+  const auto refused = [&](const std::vector<std::string>& arguments, const std::string& named) {
+    const Ended ended = run(arguments);
+    EXPECT_EQ(ended.code, 2) << ended.err;
+    EXPECT_NE(ended.err.find(named), std::string::npos) << ended.err;
+  };
+  refused(command(model, {"--epochs", "400", "--resume"}), "epochs was 500 and is 400");
+  refused(command(model, {"--epochs", "500", "--seed", "9", "--resume"}), "seed was 1 and is 9");
+  refused(command(model, {"--epochs", "500", "--hold-out", ".2", "--resume"}),
+          "hold-out was 0.15 and is 0.2");
+  SimulateOptions options;
+  options.rows = 301;
+  options.views = 3;
+  options.labels = 6;
+  options.sizes = {12, 9, 7};
+  write_dataset(simulate(options).data, data());
+  refused(command(model, {"--epochs", "500", "--resume"}), "data was");
+  write_text(model + ".checkpoint", "garbage");
+  EXPECT_EQ(run(command(model, {"--epochs", "500", "--resume"})).code, 3);
+}
+
+TEST_F(TrainProgram, AFullDiskNeverDestroysTheLastCheckpoint) {
+  const std::string expected = whole();
+  const std::string model = folder_ / "model";
+  Process process(command(model, {"--checkpoint-every", "0"}));
+  ASSERT_TRUE(wait_for(model + ".checkpoint"));
+  process.send(SIGKILL);
+  process.wait();
+  ASSERT_FALSE(exists(model));
+  const std::string good = read_text(model + ".checkpoint");
+  const Ended full = Process(command(model, {"--checkpoint-every", "0", "--resume"}), 4096).wait();
+  EXPECT_EQ(full.code, 1) << full.err;
+  EXPECT_NE(full.err.find("training goes on"), std::string::npos) << full.err;
+  EXPECT_FALSE(exists(model));
+  EXPECT_TRUE(read_text(model + ".checkpoint") == good);
+  for (const auto& entry : std::filesystem::directory_iterator(std::filesystem::path(model).parent_path()))
+    EXPECT_EQ(entry.path().string().find(".tmp-"), std::string::npos) << entry.path();
+  const Ended resumed = run(command(model, {"--checkpoint-every", "0", "--resume"}));
+  ASSERT_EQ(resumed.code, 0) << resumed.err;
+  EXPECT_TRUE(read_text(model) == expected);
+}
+
+TEST_F(TrainProgram, WhatCannotBeWrittenIsSaidBeforeTraining) {
+  const Ended ended = run(command(folder_ / "nowhere/model"));
+  EXPECT_EQ(ended.code, 1);
+  EXPECT_NE(ended.err.find("nowhere/model"), std::string::npos) << ended.err;
+  EXPECT_EQ(ended.err.find("epoch"), std::string::npos) << ended.err;
+}
+
+TEST_F(TrainProgram, DivergenceHasItsOwnExitCodeAndKeepsTheBestModel) {
+  const std::string model = folder_ / "model";
+  // The rate rises to an absurd one, so that the first epoch is still sound.
+  const std::vector<std::string> absurd = {"--optimiser", "sgd", "--rate",     "1000", "--warm-up",      "40",
+                                           "--epochs",    "40",  "--end-norm", "none", "--weight-decay", "0",
+                                           "--batch",     "128"};
+  const Ended ended = run(command(model, absurd));
+  EXPECT_EQ(ended.code, 5) << ended.err;
+  EXPECT_NE(ended.err.find("the loss '"), std::string::npos) << ended.err;
+  EXPECT_NE(ended.err.find("in epoch "), std::string::npos) << ended.err;
+  EXPECT_NE(ended.err.find("saved in " + model), std::string::npos) << ended.err;
+  EXPECT_EQ(run({"predict", model, data(), "--out", folder_ / "scores.csv"}).code, 0);
+  EXPECT_TRUE(exists(model + ".history.json"));
+
+  auto blind = absurd;
+  blind.insert(blind.end(), {"--hold-out", "0"});
+  const Ended nothing = run(command(folder_ / "nothing", blind));
+  EXPECT_EQ(nothing.code, 5) << nothing.err;
+  EXPECT_FALSE(exists(folder_ / "nothing"));
+}
+
+TEST_F(TrainProgram, DocumentAndEvents) {
+  const Ended ended = run(command(folder_ / "model", {"--json", "--json-events"}));
+  ASSERT_EQ(ended.code, 0) << ended.err;
+  const json document = json::parse(ended.out);
+  EXPECT_EQ(document["schema"], "lacuna.train/1");
+  EXPECT_GT(document["parameters"].get<int>(), 100);
+  EXPECT_EQ(document["history"].size(), 12u);
+  for (const char* metric : {"AP", "1-HL", "1-RL", "AUC", "1-OE", "1-Cov"})
+    EXPECT_TRUE(document["metrics"][metric].is_number());
+  double before = 0;
+  for (const auto& entry : document["history"]) {
+    EXPECT_GT(entry["seconds"].get<double>(), before);
+    before = entry["seconds"].get<double>();
+    EXPECT_TRUE(entry["losses"]["total"].is_number());
+    EXPECT_TRUE(entry["validation"]["AP"].is_number());
+  }
+  std::istringstream lines(ended.err);
+  int events = 0;
+  for (std::string line; std::getline(lines, line); ++events) EXPECT_EQ(json::parse(line)["event"], "epoch");
+  EXPECT_EQ(events, 12);
+}
+
+TEST_F(TrainProgram, ConfigFilesAndTheCommandLineSayTheSame) {
+  const std::string expected = whole({"--rate", "0.002"});
+  auto printing = command(folder_ / "model", {"--rate", "0.002", "--print-config"});
+  const Ended printed = run(printing);
+  ASSERT_EQ(printed.code, 0) << printed.err;
+  write_text(folder_ / "config.toml", printed.out);
+  const Ended ended = run({"train", data(), "--out", folder_ / "model", "--config", folder_ / "config.toml"});
+  ASSERT_EQ(ended.code, 0) << ended.err;
+  EXPECT_TRUE(read_text(folder_ / "model") == expected);
+
+  write_text(folder_ / "config.toml", "method = \"mtd\"\n[training]\nepohcs = 3\n");
+  const Ended misspelt =
+      run({"train", data(), "--out", folder_ / "model", "--config", folder_ / "config.toml"});
+  EXPECT_EQ(misspelt.code, 2);
+  EXPECT_NE(misspelt.err.find("config.toml:3"), std::string::npos) << misspelt.err;
+  EXPECT_NE(misspelt.err.find("'epochs'"), std::string::npos) << misspelt.err;
+  write_text(folder_ / "config.toml", "epochs = = 3\n");
+  EXPECT_EQ(run({"train", data(), "--out", folder_ / "model", "--config", folder_ / "config.toml"}).code, 3);
+}
+
+}  // namespace
+}  // namespace lacuna
