@@ -75,6 +75,19 @@ TEST(Threads, OrderedSumHasTheSameBits) {
   set_threads(0);
 }
 
+TEST(Threads, ManySmallJobsBackToBack) {
+  set_threads(4);
+  std::vector<std::size_t> cells(64);
+  for (std::size_t job = 1; job <= 20000; ++job) {
+    const std::size_t n = 1 + job % cells.size();
+    parallel_for(n, 1 + job % 3, [&](std::size_t begin, std::size_t end) {
+      for (std::size_t i = begin; i < end; ++i) cells[i] = job + i;
+    });
+    for (std::size_t i = 0; i < n; ++i) ASSERT_EQ(cells[i], job + i);
+  }
+  set_threads(0);
+}
+
 TEST(Threads, ExceptionsComeBack) {
   EXPECT_THROW(parallel_for(100, 1, [](std::size_t i, std::size_t) { if (i == 57) fail(Exit::data, "57"); }), Error);
 }

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <cassert>
 #include <cstdint>
 #include <exception>
 #include <memory>
@@ -15,8 +16,9 @@ thread_local bool inside_chunk = false;
 
 using Body = FunctionRef<void(std::size_t, std::size_t)>;
 
-// Workers wait for a new job number, spinning shortly (a training step has hundreds of jobs, a few microseconds apart)
-// and then sleeping.
+// Workers wait for a new job number, spinning shortly (a training step has hundreds of jobs, a few
+// microseconds apart) and then sleeping. A job is over when its chunks are done, not when every worker has
+// looked at it: on a busy machine a worker that is not running costs nothing.
 class Pool {
  public:
   explicit Pool(int workers) {
@@ -30,15 +32,19 @@ class Pool {
   int size() const { return static_cast<int>(threads_.size()) + 1; }
 
   void run(std::size_t n, std::size_t grain, Body body) {
+    const std::size_t chunks = (n - 1) / grain + 1;
+    assert(chunks <= kIndexMask);
     n_ = n;
     grain_ = grain;
+    chunks_ = chunks;
     body_ = &body;
     error_ = nullptr;
-    next_.store(0, std::memory_order_relaxed);
-    busy_.store(threads_.size(), std::memory_order_relaxed);
+    unfinished_.store(chunks, std::memory_order_relaxed);
+    const std::uint64_t job = ++last_job_ << kIndexBits;
+    ticket_.store(job, std::memory_order_release);
     announce();
-    take_chunks();
-    for (int spins = 0; busy_.load(std::memory_order_acquire) != 0;)
+    take_chunks(job);
+    for (int spins = 0; unfinished_.load(std::memory_order_acquire) != 0;)
       if (++spins > kSpins) {
         std::this_thread::yield();
       } else {
@@ -49,42 +55,55 @@ class Pool {
 
  private:
   static constexpr int kSpins = 4000;
+  static constexpr unsigned kIndexBits = 32;
+  static constexpr std::uint64_t kIndexMask = (std::uint64_t{1} << kIndexBits) - 1;
 
   void announce() {
-    job_.fetch_add(1, std::memory_order_release);
-    job_.notify_all();
+    news_.fetch_add(1, std::memory_order_release);
+    news_.notify_all();
   }
-  void take_chunks() {
+  // Takes chunks of the given job until none is left. A chunk is claimed by counting the ticket up, which
+  // fails once another job has begun; until a claimed chunk is finished the job, and with it n_, grain_ and
+  // body_, stays.
+  void take_chunks(std::uint64_t job) {
     inside_chunk = true;
-    for (;;) {
-      const std::size_t begin = next_.fetch_add(grain_, std::memory_order_relaxed);
-      if (begin >= n_) break;
+    std::uint64_t ticket = ticket_.load(std::memory_order_acquire);
+    while ((ticket & ~kIndexMask) == job) {
+      const std::size_t index = ticket & kIndexMask;
+      if (index >= chunks_.load(std::memory_order_relaxed)) break;
+      if (!ticket_.compare_exchange_weak(ticket, ticket + 1, std::memory_order_acq_rel,
+                                         std::memory_order_acquire))
+        continue;
+      const std::size_t begin = index * grain_;
       try {
         (*body_)(begin, std::min(begin + grain_, n_));
       } catch (...) {
         const std::lock_guard lock(error_mutex_);
         if (!error_) error_ = std::current_exception();
       }
+      unfinished_.fetch_sub(1, std::memory_order_acq_rel);
+      ticket = ticket_.load(std::memory_order_acquire);
     }
     inside_chunk = false;
   }
   void work() {
     std::uint32_t seen = 0;
     for (;;) {
-      for (int spins = 0; job_.load(std::memory_order_acquire) == seen && spins < kSpins; ++spins)
+      for (int spins = 0; news_.load(std::memory_order_acquire) == seen && spins < kSpins; ++spins)
         __builtin_ia32_pause();
-      job_.wait(seen, std::memory_order_acquire);
-      seen = job_.load(std::memory_order_acquire);
+      news_.wait(seen, std::memory_order_acquire);
+      seen = news_.load(std::memory_order_acquire);
       if (stopping_) return;
-      take_chunks();
-      busy_.fetch_sub(1, std::memory_order_release);
+      take_chunks(ticket_.load(std::memory_order_acquire) & ~kIndexMask);
     }
   }
 
   std::vector<std::thread> threads_;
-  std::atomic<std::uint32_t> job_{0};
-  std::atomic<std::size_t> next_{0}, busy_{0};
+  std::atomic<std::uint32_t> news_{0};    // counts announcements; what workers sleep on
+  std::atomic<std::uint64_t> ticket_{0};  // job number and the next chunk of it
+  std::atomic<std::size_t> unfinished_{0}, chunks_{0};
   std::atomic<bool> stopping_{false};
+  std::uint64_t last_job_ = 0;
   std::size_t n_ = 0, grain_ = 1;
   Body* body_ = nullptr;
   std::exception_ptr error_;
@@ -94,7 +113,9 @@ class Pool {
 std::unique_ptr<Pool> pool;
 std::mutex pool_mutex;  // one job at a time, also when several of the user's threads call the library
 
-int machine_threads() { return std::max(1, static_cast<int>(std::thread::hardware_concurrency())); }
+int machine_threads() {
+  return std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
+}
 
 }  // namespace
 
