@@ -146,35 +146,40 @@ int train(const Arguments& arguments) {
     if (print.contains(key)) model.notes()[key] = print[key];
   if (model.method().traits().iterative) run.catch_signals();
   const double begun = clock_seconds();
+  // Saves the model and, beside it, how it came about; the model's own bytes hold no times.
+  const auto save = [&] {
+    progress.finish();
+    model.save(flags.out);
+    nlohmann::json document = {
+        {"schema", "lacuna.train/1"},
+        {"model", flags.out},
+        {"method", model.method().traits().name},
+        {"preset", model.preset()},
+        {"data", source.data().name},
+        {"protocol", flags.source.protocol},
+        {"seed", flags.seed},
+        {"threads", threads()},
+        {"rows", {{"train", learn.rows.size()}, {"val", val.rows.size()}}},
+        {"parameters", model.method().parameters()},
+        {"options", model.options().json()},
+        {"metrics", model.validation() ? metrics_json(*model.validation()) : nlohmann::json::object()},
+        {"metrics_part", "val"},
+        {"history", run.history()},
+        {"seconds", clock_seconds() - begun}};
+    write_text(flags.out + ".history.json", document.dump(1) + "\n");
+    return document;
+  };
   try {
     model.fit(learn, val, run);
   } catch (const Diverged& diverged) {
     progress.finish();
     if (!diverged.kept) throw;
-    model.save(flags.out);
+    model.notes()["diverged"] = diverged.what();
+    save();
     throw Diverged(fmt::format("{}; the best model before that is saved in {}", diverged.what(), flags.out),
                    true);
   }
-  progress.finish();
-  model.save(flags.out);
-
-  nlohmann::json document = {
-      {"schema", "lacuna.train/1"},
-      {"model", flags.out},
-      {"method", model.method().traits().name},
-      {"preset", model.preset()},
-      {"data", source.data().name},
-      {"protocol", flags.source.protocol},
-      {"seed", flags.seed},
-      {"threads", threads()},
-      {"rows", {{"train", learn.rows.size()}, {"val", val.rows.size()}}},
-      {"parameters", model.method().parameters()},
-      {"options", model.options().json()},
-      {"metrics", model.validation() ? metrics_json(*model.validation()) : nlohmann::json::object()},
-      {"metrics_part", "val"},
-      {"history", run.history()},
-      {"seconds", clock_seconds() - begun}};
-  write_text(flags.out + ".history.json", document.dump(1) + "\n");
+  const nlohmann::json document = save();
   run.remove_checkpoint();
   if (flags.json) {
     fmt::print("{}\n", document.dump(1));

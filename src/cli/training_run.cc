@@ -97,6 +97,7 @@ void TrainingRun::catch_signals() {
   action.sa_flags = static_cast<int>(SA_RESETHAND);  // a second signal ends the program at once
   sigaction(SIGINT, &action, nullptr);
   sigaction(SIGTERM, &action, nullptr);
+  std::signal(SIGXFSZ, SIG_IGN);  // a file size limit is then an error of write(), as a full disk is
 }
 
 void TrainingRun::before_training(std::uint64_t snapshot_bytes, std::uint64_t model_bytes) {

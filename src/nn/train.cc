@@ -115,11 +115,12 @@ class Training {
     rule_.step = ++step_;
     rule_.average = options_.average > 0 ? average_decay(options_.average, step_) : 0;
     const Losses losses = network_.step(batch, rule_);
+    const char* broken = nullptr;  // a part says more than the total, which comes first
     for (const auto& loss : losses) {
-      if (!std::isfinite(loss.value))
-        diverged(fmt::format("the loss '{}' became {}", loss.name, loss.value), epoch_ + 1);
+      if (!std::isfinite(loss.value)) broken = loss.name;
       sums_[loss.name] += loss.value * static_cast<double>(count);
     }
+    if (broken != nullptr) diverged(fmt::format("the loss '{}' is no longer a number", broken), epoch_ + 1);
     rows_done_ += static_cast<double>(count);
   }
 
