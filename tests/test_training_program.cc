@@ -234,7 +234,7 @@ TEST_F(TrainProgram, DocumentAndEvents) {
   const Ended ended = run(command(folder_ / "model", {"--json", "--json-events"}));
   ASSERT_EQ(ended.code, 0) << ended.err;
   const json document = json::parse(ended.out);
-  EXPECT_EQ(document["schema"], "lacuna.train/1");
+  EXPECT_EQ(document["schema"], "lacuna.train.1");
   EXPECT_GT(document["parameters"].get<int>(), 100);
   EXPECT_EQ(document["history"].size(), 12u);
   for (const char* metric : {"AP", "1-HL", "1-RL", "AUC", "1-OE", "1-Cov"})

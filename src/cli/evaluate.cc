@@ -2,6 +2,7 @@
 #include <cmath>
 #include <cstdio>
 #include <nlohmann/json.hpp>
+#include <optional>
 
 #include "base/error.h"
 #include "base/text.h"
@@ -10,6 +11,7 @@
 #include "cli/source.h"
 #include "cli/verbs.h"
 #include "data/metrics.h"
+#include "data/reliability.h"
 #include "data/scores.h"
 
 namespace lacuna::cli {
@@ -18,7 +20,7 @@ namespace {
 struct EvaluateFlags {
   std::string scores, part = "all", decided;
   SourceFlags source;
-  bool per_label = false, json = false;
+  bool per_label = false, reliability = false, json = false;
   double threshold = .5;
   int threads = 0;
 
@@ -31,6 +33,7 @@ struct EvaluateFlags {
     o.add("part", part, "with folds: the rows that were scored, in the fold's order")
         .choices({"train", "val", "test", "all"});
     o.add("per-label", per_label, "also AP, AUC and F1 of each label");
+    o.add("reliability", reliability, "also how often scores of each size are right; scores are probabilities");
     o.add("threshold", threshold, "a larger score counts as yes (1-HL, F1)");
     o.add("decided", decided, "yes/no decisions (1, 0) in a file like SCORES, instead of a threshold")
         .metavar("FILE");
@@ -100,6 +103,8 @@ int evaluate(const Arguments& arguments) {
   const auto labels = flags.per_label ? evaluate_labels(scores.values, truth, decided, flags.threshold)
                                       : std::vector<LabelMetrics>();
   const double unknown = unknown_share(truth);
+  std::optional<Reliability> reliable;
+  if (flags.reliability) reliable = lacuna::reliability(scores.values, truth);
 
   if (flags.json) {
     nlohmann::json document = {
@@ -125,6 +130,16 @@ int evaluate(const Arguments& arguments) {
                         {"AUC", labels[j].auc},
                         {"F1", labels[j].f1}});
     }
+    if (reliable) {
+      auto& own = document["reliability"] = {
+          {"ece", reliable->ece}, {"brier", reliable->brier}, {"bins", nlohmann::json::array()}};
+      for (const auto& bin : reliable->bins)
+        own["bins"].push_back({{"low", bin.low},
+                               {"high", bin.high},
+                               {"count", bin.count},
+                               {"score", bin.score},
+                               {"share", bin.share}});
+    }
     fmt::print("{}\n", document.dump(2));
     return 0;
   }
@@ -141,6 +156,14 @@ int evaluate(const Arguments& arguments) {
       each.add({data.label_names[j], std::to_string(labels[j].positives), std::to_string(labels[j].known),
                 number(labels[j].ap), number(labels[j].auc), number(labels[j].f1)});
     fmt::print("\n{}", each.text());
+  }
+  if (reliable) {
+    TextTable bins({"scores", "entries", "mean score", "share positive"});
+    for (const auto& bin : reliable->bins)
+      bins.add({fmt::format("{:.1f} to {:.1f}", bin.low, bin.high), std::to_string(bin.count),
+                bin.count ? number(bin.score) : "-", bin.count ? number(bin.share) : "-"});
+    fmt::print("\n{}\nexpected calibration error {:.4f}, Brier score {:.4f}\n", bins.text(), reliable->ece,
+               reliable->brier);
   }
   return 0;
 }

@@ -1,4 +1,4 @@
-// lacuna predict: model and data -> scores, or the names of the labels.
+// lacuna predict: model and data -> scores, or the labels themselves.
 #include <algorithm>
 #include <cstdio>
 #include <numeric>
@@ -18,7 +18,7 @@ namespace {
 struct PredictFlags {
   std::string model;
   SourceFlags source;
-  std::string out, part = "all";
+  std::string out, part = "all", labels_by = "thresholds";
   std::int64_t top = 0;
   bool labels = false, calibrated = false;
   double threshold = -1;
@@ -29,22 +29,48 @@ struct PredictFlags {
     source.declare(o);
     o.add("part", part, "with folds: which rows to score, in the fold's order")
         .choices({"train", "val", "test", "all"});
-    o.add("out", out, "scores as .csv, .npy or .npz; with --top or --labels a .csv of label names")
+    o.add("out", out, "scores as .csv, .npy or .npz; with --top or --labels a .csv holds names of labels")
         .metavar("SCORES")
         .required();
-    o.add("top", top, "write the names of the K best labels of each item instead of scores")
-        .range(0, 1e6)
-        .metavar("K");
-    o.add("labels", labels,
-          "write the names of the labels decided by the model's thresholds instead of scores");
-    o.add("threshold", threshold, "with --labels: decide by this score instead; -1 = the model's own")
+    o.add("top", top, "names of the K best labels of each item instead of scores").range(0, 1e6).metavar("K");
+    o.add("labels", labels, "the labels that are decided instead of scores: names in a .csv, else 1 and 0");
+    o.add(
+         "labels-by", labels_by,
+         "who decides: the model's thresholds (chosen on validation), or the method by itself, as metrics of "
+         "the paper want it")
+        .choices({"thresholds", "method"});
+    o.add("threshold", threshold, "with --labels: larger scores are decided; -1 = see --labels-by")
         .range(-1, 1);
     o.add("calibrated", calibrated,
-          "write probabilities calibrated on validation instead of raw scores (metrics of the paper are of "
-          "raw scores)");
+          "probabilities calibrated on validation instead of raw scores (metrics of the paper are of raw "
+          "scores)");
     o.add("threads", threads, "threads, 0 = all; the result does not depend on it").range(0, 1024);
   }
 };
+
+Matrix<std::uint8_t> decide(const PredictFlags& flags, const Model& model, MatrixView<const float> scores) {
+  if (flags.threshold < 0 && flags.labels_by == "thresholds") return model.decide(scores);
+  Matrix<std::uint8_t> decided(scores.rows, scores.cols);
+  if (flags.threshold < 0) {
+    model.method().decide(scores, decided);
+  } else {
+    for (std::size_t i = 0; i < scores.rows; ++i)
+      for (std::size_t j = 0; j < scores.cols; ++j)
+        decided(i, j) = scores(i, j) > static_cast<float>(flags.threshold);
+  }
+  return decided;
+}
+
+// The positions of the `most` largest scores, best first; of equal ones the smaller position.
+void best_labels(std::span<const float> scores, std::size_t most, std::vector<std::uint32_t>& order) {
+  order.resize(scores.size());
+  std::iota(order.begin(), order.end(), 0u);
+  const auto better = [&](std::uint32_t a, std::uint32_t b) {
+    return scores[a] != scores[b] ? scores[a] > scores[b] : a < b;
+  };
+  std::partial_sort(order.begin(), order.begin() + static_cast<std::ptrdiff_t>(most), order.end(), better);
+  order.resize(most);
+}
 
 }  // namespace
 
@@ -57,62 +83,55 @@ int predict(const Arguments& arguments) {
       "Scores items with a trained model. The data may lack views; those it has are matched by name.",
       "  lacuna predict photos.safetensors new.npz --out scores.csv\n"
       "  lacuna predict photos.safetensors new.npz --top 5 --out tags.csv\n"
+      "  lacuna predict photos.safetensors new.npz --labels --calibrated --out tags.csv\n"
       "  lacuna predict m.safetensors corel5k.mat --folds folds.mat --fold 0 --part test --out scores.npy\n");
   check_writable(flags.out);
   set_threads(flags.threads);
   const Model model = Model::load(flags.model);
-  const Source source(flags.source);
-  const Selection selection = source.part(part_from_name(flags.part));
-  const std::size_t rows = selection.rows.size(), classes = model.label_names().size();
-
   if (flags.calibrated && model.calibration().empty())
     fail(Exit::mismatch,
          "{}: has no calibration: it was trained without validation rows that have known labels",
          flags.model);
+  const Source source(flags.source);
+  const Selection selection = source.part(part_from_name(flags.part));
+  const std::size_t rows = selection.rows.size(), classes = model.label_names().size();
   const ScoresLayout layout{rows, model.label_names(), [&](std::size_t i) {
                               const std::uint32_t at = selection.rows[i];
                               return source.data().ids.empty() ? std::to_string(at) : source.data().ids[at];
                             }};
   const double begun = clock_seconds();
-  if (flags.top == 0 && !flags.labels) {
+  Matrix<float> shown;  // what is written of a block: scores, probabilities, or 1 and 0
+  const auto show = [&](MatrixView<const float> block) {
+    shown = Matrix<float>(block.rows, block.cols);
+    shown.copy_from(block);
+    if (flags.calibrated) model.calibrate(shown);
+  };
+  const bool names = flags.top > 0 || (flags.labels && flags.out.ends_with(".csv"));
+  if (!names) {
     const auto writer = write_scores(flags.out, layout);
-    Matrix<float> probabilities;
     model.predict(selection, [&](std::size_t, MatrixView<const float> block) {
-      if (!flags.calibrated) return writer->write(block);
-      probabilities = Matrix<float>(block.rows, block.cols);
-      probabilities.copy_from(block);
-      model.calibrate(probabilities);
-      writer->write(probabilities);
+      show(block);
+      if (flags.labels) {
+        const auto decided = decide(flags, model, block);
+        std::copy(decided.values().begin(), decided.values().end(), shown.values().begin());
+      }
+      writer->write(shown);
     });
     writer->commit();
   } else {
     TagsWriter writer(flags.out, layout);
     const auto most = flags.top > 0 ? std::min(static_cast<std::size_t>(flags.top), classes) : classes;
-    std::vector<std::uint32_t> order(classes), chosen;
+    std::vector<std::uint32_t> order;
     std::vector<float> values;
     model.predict(selection, [&](std::size_t, MatrixView<const float> block) {
-      Matrix<std::uint8_t> decided(block.rows, classes);
-      if (flags.labels && flags.threshold < 0) {
-        decided = model.decide(block);
-      } else {
-        for (std::size_t i = 0; i < block.rows; ++i)
-          for (std::size_t j = 0; j < classes; ++j)
-            decided(i, j) = !flags.labels || block(i, j) > static_cast<float>(flags.threshold);
-      }
+      show(block);
+      const auto decided = flags.labels ? decide(flags, model, block) : Matrix<std::uint8_t>();
       for (std::size_t i = 0; i < block.rows; ++i) {
-        const auto scores = block.row(i);
-        std::iota(order.begin(), order.end(), 0u);
-        std::partial_sort(order.begin(), order.begin() + static_cast<std::ptrdiff_t>(most), order.end(),
-                          [&](std::uint32_t a, std::uint32_t b) {
-                            return scores[a] != scores[b] ? scores[a] > scores[b] : a < b;
-                          });
-        chosen.clear(), values.clear();
-        for (std::size_t k = 0; k < most; ++k) {
-          if (!decided(i, order[k])) continue;
-          chosen.push_back(order[k]);
-          values.push_back(scores[order[k]]);
-        }
-        writer.write(chosen, values);
+        best_labels(block.row(i), most, order);
+        if (flags.labels) std::erase_if(order, [&](std::uint32_t j) { return decided(i, j) == 0; });
+        values.clear();
+        for (const auto j : order) values.push_back(shown(i, j));
+        writer.write(order, values);
       }
     });
     writer.commit();

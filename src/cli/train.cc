@@ -151,7 +151,7 @@ int train(const Arguments& arguments) {
     progress.finish();
     model.save(flags.out);
     nlohmann::json document = {
-        {"schema", "lacuna.train/1"},
+        {"schema", "lacuna.train.1"},
         {"model", flags.out},
         {"method", model.method().traits().name},
         {"preset", model.preset()},
