@@ -68,7 +68,7 @@ void expect_equal(MatrixView<const float> a, MatrixView<const float> b) {
 
 TEST_F(PredictProgram, EveryFormHoldsTheSameScores) {
   const Matrix<float> expected = Model::load(path("model")).predict(*data_);
-  for (const char* name : {"scores.csv", "scores.npy", "scores.npz"}) {
+  for (const char* name : {"scores.npy", "scores.npz"}) {
     const Ended ended = predict({"--out", path(name)});
     ASSERT_EQ(ended.code, 0) << ended.err;
     EXPECT_EQ(ended.out, "");
@@ -78,6 +78,18 @@ TEST_F(PredictProgram, EveryFormHoldsTheSameScores) {
       EXPECT_EQ(scores.ids, data_->ids);
       EXPECT_EQ(scores.label_names, data_->label_names);
     }
+  }
+  ASSERT_EQ(predict({"--out", path("scores.csv")}).code, 0);
+  const auto table = lines("scores.csv");
+  ASSERT_EQ(table.size(), data_->rows + 1);
+  EXPECT_EQ(table[0], "id,label0,label1,\"a \"\"quoted\"\" name\",label3,label4,label5");
+  for (std::size_t i = 0; i < data_->rows; ++i) {
+    const std::string id = fmt::format("\"item, {}\",", i);
+    ASSERT_TRUE(table[i + 1].starts_with(id)) << table[i + 1];
+    const auto values = split(std::string_view(table[i + 1]).substr(id.size()), ',');
+    ASSERT_EQ(values.size(), 6u);
+    for (std::size_t j = 0; j < 6; ++j)
+      ASSERT_EQ(static_cast<float>(parse_double(values[j]).value()), expected(i, j));
   }
   EXPECT_EQ(predict({"--out", path("scores.txt")}).code, 2);
 }
@@ -165,7 +177,7 @@ TEST_F(PredictProgram, PartsOfAFold) {
   const Folds folds = make_folds(*data_, options);
   write_folds(folds, path("folds.npz"));
   for (const char* protocol : {"strict", "authors"}) {
-    const Ended ended = predict({"--out", path("part.csv"), "--folds", path("folds.npz"), "--fold", "1",
+    const Ended ended = predict({"--out", path("part.npz"), "--folds", path("folds.npz"), "--fold", "1",
                                  "--part", "test", "--protocol", protocol});
     ASSERT_EQ(ended.code, 0) << ended.err;
     auto rows = folds.part_rows(1, Part::test);
@@ -174,14 +186,14 @@ TEST_F(PredictProgram, PartsOfAFold) {
       both.insert(both.end(), rows.begin(), rows.end());
       rows = both;
     }
-    const Scores scores = read_scores(path("part.csv"));
+    const Scores scores = read_scores(path("part.npz"));
     ASSERT_EQ(scores.ids.size(), rows.size());
     for (std::size_t i = 0; i < rows.size(); ++i) EXPECT_EQ(scores.ids[i], data_->ids[rows[i]]);
     const Selection selection{data_, &folds.folds[1], rows, false};
     expect_equal(scores.values, Model::load(path("model")).predict(selection));
   }
-  EXPECT_EQ(predict({"--out", path("part.csv"), "--folds", path("folds.npz"), "--fold", "2"}).code, 2);
-  EXPECT_EQ(predict({"--out", path("part.csv"), "--part", "test"}).code, 2);
+  EXPECT_EQ(predict({"--out", path("part.npz"), "--folds", path("folds.npz"), "--fold", "2"}).code, 2);
+  EXPECT_EQ(predict({"--out", path("part.npz"), "--part", "test"}).code, 2);
 }
 
 TEST_F(PredictProgram, DamagedModelsAreRefused) {

@@ -8,6 +8,7 @@
 
 #include "data/dataset.h"
 #include "data/metrics.h"
+#include "data/reliability.h"
 
 namespace lacuna {
 
@@ -41,36 +42,6 @@ std::vector<CurvePoint> precision_recall(MatrixView<const float> scores, MatrixV
   return points;
 }
 
-Reliability reliability(MatrixView<const float> scores, MatrixView<const std::int8_t> truth,
-                        std::size_t count) {
-  std::vector<ReliabilityBin> bins(count);
-  for (std::size_t b = 0; b < count; ++b) {
-    bins[b].low = static_cast<double>(b) / static_cast<double>(count);
-    bins[b].high = static_cast<double>(b + 1) / static_cast<double>(count);
-  }
-  std::uint64_t known = 0;
-  for (std::size_t i = 0; i < scores.rows; ++i)
-    for (std::size_t j = 0; j < scores.cols; ++j) {
-      if (truth(i, j) == kUnknown || !(scores(i, j) >= 0 && scores(i, j) <= 1)) continue;
-      const double score = static_cast<double>(scores(i, j));
-      auto& bin = bins[std::min(count - 1, static_cast<std::size_t>(score * static_cast<double>(count)))];
-      ++bin.count;
-      ++known;
-      bin.score += score;
-      bin.positive += truth(i, j);
-    }
-  Reliability result;
-  for (auto& bin : bins) {
-    if (bin.count == 0) continue;
-    bin.score /= static_cast<double>(bin.count);
-    bin.positive /= static_cast<double>(bin.count);
-    result.error +=
-        static_cast<double>(bin.count) / static_cast<double>(known) * std::abs(bin.positive - bin.score);
-    result.bins.push_back(bin);
-  }
-  return result;
-}
-
 json prediction_details(MatrixView<const float> scores, MatrixView<const std::int8_t> truth,
                         MatrixView<const std::uint8_t> decided, const std::vector<std::string>& label_names,
                         bool probabilities) {
@@ -102,12 +73,13 @@ json prediction_details(MatrixView<const float> scores, MatrixView<const std::in
     const Reliability found = reliability(scores, truth);
     json bins = json::array();
     for (const auto& bin : found.bins)
-      bins.push_back({{"low", bin.low},
-                      {"high", bin.high},
-                      {"count", bin.count},
-                      {"score", bin.score},
-                      {"positive", bin.positive}});
-    details["reliability"] = {{"error", found.error}, {"bins", bins}};
+      if (bin.count > 0)
+        bins.push_back({{"low", bin.low},
+                        {"high", bin.high},
+                        {"count", bin.count},
+                        {"score", bin.score},
+                        {"positive", bin.share}});
+    details["reliability"] = {{"error", found.ece}, {"bins", bins}};
   }
   return details;
 }

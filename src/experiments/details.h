@@ -18,19 +18,6 @@ struct CurvePoint {
 std::vector<CurvePoint> precision_recall(MatrixView<const float> scores, MatrixView<const std::int8_t> truth,
                                          std::size_t label, std::size_t most = 80);
 
-struct ReliabilityBin {
-  double low = 0, high = 0;  // scores in [low, high), the last one closed
-  std::uint64_t count = 0;
-  double score = 0;     // mean score
-  double positive = 0;  // share of positives
-};
-struct Reliability {
-  std::vector<ReliabilityBin> bins;  // those with a count
-  double error = 0;                  // expected calibration error: mean |positive - score|, weighted by count
-};
-Reliability reliability(MatrixView<const float> scores, MatrixView<const std::int8_t> truth,
-                        std::size_t bins = 10);
-
 // {"labels": [{name, positives, known, AP, AUC, F1}], "curves": [...], "reliability": {...}}; undefined
 // values are null. Curves are drawn for the three most frequent labels and the three rarest with at least
 // five positives.
