@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/text.h"
+#include "cli/source.h"
 #include "cli/verbs.h"
 #include "data/readers.h"
 
@@ -136,7 +137,7 @@ int data_inspect(const Arguments& arguments) {
                 "  lacuna data inspect photos.npz\n"
                 "  lacuna data inspect corel5k_six_view.mat --json\n");
   read.allow_non_finite = true;
-  const Report report = inspect(read_dataset(path, read));
+  const Report report = inspect(load_dataset(path, read));
   if (json) {
     print_json(report);
   } else {

@@ -12,6 +12,7 @@ namespace {
 
 constexpr Verb kVerbs[] = {
     {"data inspect", "what is in a data set, and what will hurt", data_inspect},
+    {"data convert", "a data set from one form to another", data_convert},
     {"data mask", "gaps and splits by the paper's protocol, as a file", data_mask},
     {"data simulate", "data drawn from a known model", data_simulate},
     {"train", "learn from a data set and write a model", train},

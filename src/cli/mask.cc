@@ -4,6 +4,7 @@
 #include "base/error.h"
 #include "base/files.h"
 #include "base/text.h"
+#include "cli/source.h"
 #include "cli/verbs.h"
 #include "data/folds.h"
 #include "data/rates.h"
@@ -96,7 +97,7 @@ int data_mask(const Arguments& arguments) {
       "  lacuna data mask photos.npz folds.npz\n"
       "  lacuna data mask photos.npz folds.mat --missing-views .3 --missing-labels .7 --repeats 5 --seed 7\n"
       "  lacuna data mask corel5k_six_view.mat folds.npz --from their_folds.mat\n");
-  const Dataset data = read_dataset(flags.data, flags.read);
+  const Dataset data = load_dataset(flags.data, flags.read);
   check_writable(flags.out);
   const Folds folds = flags.from.empty() ? make_folds(data, flags.mask) : read_folds(flags.from);
   check_fit(folds, data, flags.from);

@@ -6,6 +6,7 @@
 #include "base/files.h"
 #include "base/text.h"
 #include "base/threads.h"
+#include "cli/source.h"
 #include "cli/verbs.h"
 #include "data/readers.h"
 
@@ -48,7 +49,7 @@ int data_simulate(const Arguments& arguments) {
   set_threads(threads);
   check_writable(out);
   const Simulated simulated =
-      labels_from.empty() ? simulate(settings) : simulate_views(read_dataset(labels_from, read), settings);
+      labels_from.empty() ? simulate(settings) : simulate_views(load_dataset(labels_from, read), settings);
   write_dataset(simulated.data, out);
   const std::string truth = truth_path(out);
   write_truth(simulated, truth);

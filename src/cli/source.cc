@@ -1,5 +1,7 @@
 #include "cli/source.h"
 
+#include <cstdio>
+
 #include "base/error.h"
 
 namespace lacuna::cli {
@@ -20,8 +22,14 @@ void SourceFlags::declare(Options& options) {
   read.declare(options);
 }
 
+Dataset load_dataset(const std::string& path, const ReadOptions& read) {
+  Dataset data = read_dataset(path, read);
+  for (const auto& note : data.notes) fmt::print(stderr, "{}: {}\n", path, note);
+  return data;
+}
+
 Source::Source(const SourceFlags& flags)
-    : data_(read_dataset(flags.path, flags.read)), authors_(flags.protocol == "authors") {
+    : data_(load_dataset(flags.path, flags.read)), authors_(flags.protocol == "authors") {
   if (flags.folds.empty()) return;
   folds_ = read_folds(flags.folds);
   check_fit(*folds_, data_, flags.folds);

@@ -21,6 +21,9 @@ struct SourceFlags {
   void declare(Options& options);
 };
 
+// Reads a data set and tells on stderr what its reader decided (label names found beside it, columns left aside, ...).
+Dataset load_dataset(const std::string& path, const ReadOptions& read);
+
 // A data set and the fold of it that was asked for. Does not move: selections point into it.
 class Source {
  public:

@@ -22,6 +22,7 @@ void parse_or_help(Options& options, const Arguments& arguments, const std::stri
                    const std::string& examples);
 
 int completion(const Arguments& arguments);
+int data_convert(const Arguments& arguments);
 int data_inspect(const Arguments& arguments);
 int data_mask(const Arguments& arguments);
 int data_simulate(const Arguments& arguments);

@@ -59,39 +59,6 @@ void check_names(const std::vector<std::string>& names, const char* what, const 
   }
 }
 
-void check_csr_shape(const View& view, std::size_t rows, const std::string& where) {
-  const Csr& s = csr(view);
-  if (s.start.cols() != rows + 1)
-    fail(Exit::data, "{}: sparse view '{}' has {} row starts, expected {} (rows + 1)", where, view.name,
-         s.start.cols(), rows + 1);
-  if (s.index.cols() != s.value.cols())
-    fail(Exit::data, "{}: sparse view '{}' has {} column numbers but {} values", where, view.name,
-         s.index.cols(), s.value.cols());
-  if (s.start(0, 0) != 0 || s.start(0, rows) != s.value.cols())
-    fail(Exit::data, "{}: the rows of sparse view '{}' span {} to {}, expected 0 to {}", where, view.name,
-         s.start(0, 0), s.start(0, rows), s.value.cols());
-  for (std::size_t i = 0; i < rows; ++i)
-    if (s.start(0, i) > s.start(0, i + 1))
-      fail(Exit::data, "{}: sparse view '{}': row {} ends before it starts", where, view.name, i);
-}
-
-// Column numbers in range and rising; needed before anybody copies a row, so it is checked even for native
-// folders.
-void check_csr_index(const View& view, std::size_t rows, const std::string& where) {
-  const Csr& s = csr(view);
-  parallel_for(rows, kRowGrain, [&](std::size_t begin, std::size_t end) {
-    for (std::size_t i = begin; i < end; ++i)
-      for (std::uint64_t k = s.start(0, i); k < s.start(0, i + 1); ++k) {
-        if (s.index(0, k) >= s.columns)
-          fail(Exit::data, "{}: sparse view '{}', row {}: column {} of {}", where, view.name, i,
-               s.index(0, k), s.columns);
-        if (k > s.start(0, i) && s.index(0, k) <= s.index(0, k - 1))
-          fail(Exit::data, "{}: sparse view '{}', row {}: column {} after column {}; expected rising order",
-               where, view.name, i, s.index(0, k), s.index(0, k - 1));
-      }
-  });
-}
-
 void check_values(const Dataset& data, std::size_t v, const std::string& where) {
   const View& view = data.views[v];
   parallel_for(data.rows, kRowGrain, [&](std::size_t begin, std::size_t end) {
@@ -162,6 +129,31 @@ std::size_t Dataset::view_index(const std::string& view_name) const {
   return static_cast<std::size_t>(at - views.begin());
 }
 
+void check_sparse(const View& view, const std::string& where) {
+  const Csr& s = csr(view);
+  const std::size_t rows = view.rows();
+  if (s.index.cols() != s.value.cols())
+    fail(Exit::data, "{}: sparse view '{}' has {} column numbers but {} values", where, view.name,
+         s.index.cols(), s.value.cols());
+  if (s.start.cols() == 0 || s.start(0, 0) != 0 || s.start(0, rows) != s.value.cols())
+    fail(Exit::data, "{}: the rows of sparse view '{}' do not span its {} values", where, view.name,
+         s.value.cols());
+  for (std::size_t i = 0; i < rows; ++i)
+    if (s.start(0, i) > s.start(0, i + 1))
+      fail(Exit::data, "{}: sparse view '{}': row {} ends before it starts", where, view.name, i);
+  parallel_for(rows, kRowGrain, [&](std::size_t begin, std::size_t end) {
+    for (std::size_t i = begin; i < end; ++i)
+      for (std::uint64_t k = s.start(0, i); k < s.start(0, i + 1); ++k) {
+        if (s.index(0, k) >= s.columns)
+          fail(Exit::data, "{}: sparse view '{}', row {}: column {} of {}", where, view.name, i,
+               s.index(0, k), s.columns);
+        if (k > s.start(0, i) && s.index(0, k) <= s.index(0, k - 1))
+          fail(Exit::data, "{}: sparse view '{}', row {}: column {} after column {}; expected rising order",
+               where, view.name, i, s.index(0, k), s.index(0, k - 1));
+      }
+  });
+}
+
 void Dataset::check(const std::string& where, Scan scan) const {
   if (rows == 0) fail(Exit::data, "{}: has no rows", where);
   if (rows > UINT32_MAX)
@@ -173,7 +165,7 @@ void Dataset::check(const std::string& where, Scan scan) const {
   check_names(label_names, "labels", where);
   check_names(ids, "ids of rows", where);
   for (const auto& view : views) {
-    if (view.sparse()) check_csr_shape(view, view.rows(), where);
+    if (view.sparse()) check_sparse(view, where);
     if (view.rows() != rows)
       fail(Exit::data, "{}: view '{}' has {} rows, the data set has {}", where, view.name, view.rows(), rows);
     if (view.columns() == 0) fail(Exit::data, "{}: view '{}' has no columns", where, view.name);
@@ -183,7 +175,6 @@ void Dataset::check(const std::string& where, Scan scan) const {
     for (const auto& column : view.column_names)
       if (!valid_utf8(column))
         fail(Exit::data, "{}: view '{}': a column name is not UTF-8 text", where, view.name);
-    if (view.sparse()) check_csr_index(view, rows, where);
   }
   if (!ids.empty() && ids.size() != rows) fail(Exit::data, "{}: {} ids for {} rows", where, ids.size(), rows);
   if (!present.empty()) {

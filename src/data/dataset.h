@@ -59,6 +59,9 @@ struct Dataset {
   void check(const std::string& where, Scan scan = Scan::values) const;
 };
 
+// Throws Exit::data unless the compressed rows of a sparse view are sound: starts rising, columns rising and
+// in range. Whoever reads such rows from a file calls it before using them.
+void check_sparse(const View& view, const std::string& where);
 // The rows of `data` at the given positions, in that order (views, gaps, labels, ids); a deep copy.
 Dataset select_rows(const Dataset& data, std::span<const std::uint32_t> rows);
 // A hash of everything that a model can learn from: sizes, names, features of present instances, gaps,

@@ -11,8 +11,17 @@ namespace lacuna {
 
 Dataset read_npz_dataset(const std::string& path, const ReadOptions& options);
 Dataset read_mat_dataset(const std::string& path, const ReadOptions& options);
+Dataset read_toml_dataset(const std::string& path, const ReadOptions& options);  // the path of dataset.toml
+// The same for the text of a dataset.toml that would lie at `path`.
+Dataset read_toml_text(const std::string& text, const std::string& path, const ReadOptions& options);
+Dataset read_csv_folder(const std::string& path,
+                        const ReadOptions& options);  // CSV files without a dataset.toml
 void write_npz_dataset(const Dataset& data, const std::string& path);
 void write_mat_dataset(const Dataset& data, const std::string& path);
+void write_native_folder(const Dataset& data, const std::string& path);
+void write_csv_folder(const Dataset& data, const std::string& path);
+
+constexpr const char* kSchema = "lacuna.dataset.1";  // of dataset.toml
 
 // What several forms share.
 // Rows without a single finite value in a view are missing instances; they are added to `present` (n, m).

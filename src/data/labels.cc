@@ -108,6 +108,7 @@ void find_label_names(const std::string& path, const ReadOptions& options, Datas
     data.label_names = read_words(options.label_file, data.label_names.size());
     return;
   }
+  if (!options.lists) return;
   const fs::path file(path);
   std::string stem = file.stem().string();
   // corel5k_six_view.mat belongs to corel5k_words.txt: parts are cut from the stem until a file fits.

@@ -52,10 +52,6 @@ namespace lacuna {
 
 class MappedFile;
 
-// Rows of a sparse matrix cost memory without costing bytes of the file: their number must stay in
-// proportion.
-void check_rows_backed(std::uint64_t rows, std::uint64_t bytes, const std::string& where);
-
 std::vector<MatValue> read_mat5(const std::shared_ptr<const MappedFile>& file,
                                 const std::vector<std::string>& names);
 std::vector<MatValue> read_mat73(const std::string& path, const std::vector<std::string>& names);

@@ -9,6 +9,7 @@
 #include "base/files.h"
 #include "base/text.h"
 #include "data/convert.h"
+#include "data/flat_table.h"
 #include "data/inflate.h"
 #include "data/mat5.h"
 #include "data/names.h"
@@ -331,7 +332,7 @@ class Reader {
   // Compressed columns in the file, compressed rows in memory.
   void sparse(const ArrayHeader& h, std::uint64_t end, MatValue& out) {
     const std::uint64_t rows = h.rows(), cols = h.cols();
-    check_rows_backed(rows, end - in_.position(), in_.where());
+    check_backed(rows, end - in_.position(), "rows", in_.where());
     const auto whole_numbers = [&](const char* what) {
       const Tag tag = inner_tag(end);
       if (tag.type != kInt32 && tag.type != kUint32)
@@ -430,11 +431,6 @@ class Reader {
 };
 
 }  // namespace
-
-void check_rows_backed(std::uint64_t rows, std::uint64_t bytes, const std::string& where) {
-  if (rows > (std::uint64_t{1} << 20) + 64 * bytes)
-    fail(Exit::data, "{}: a sparse matrix of {} rows in {} bytes is not believed", where, rows, bytes);
-}
 
 std::vector<MatValue> read_mat5(const std::shared_ptr<const MappedFile>& file,
                                 const std::vector<std::string>& names) {

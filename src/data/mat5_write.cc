@@ -33,6 +33,11 @@ const Storage& storage_of(const MatValue& value) {
   fail(Exit::failed, "numbers of type '{}' cannot be written to a MATLAB file", value.type);
 }
 
+// ASCII goes as UTF-8, anything else as UTF-16: what other readers expect of a count of characters.
+bool is_ascii(const std::string& text) {
+  return std::ranges::all_of(text, [](char c) { return static_cast<unsigned char>(c) < 128; });
+}
+
 std::uint64_t padded(std::uint64_t size) {
   return (size + 7) / 8 * 8;
 }
@@ -57,8 +62,10 @@ std::uint64_t body_size(const MatValue& value) {
     for (const auto& cell : value.cells) size += 8 + body_size(cell);
     return size;
   }
-  if (value.type == "char")
-    return header + 8 + padded(2 * utf16(value.text.empty() ? "" : value.text[0]).size());
+  if (value.type == "char") {
+    const std::string text = value.text.empty() ? "" : value.text[0];
+    return header + 8 + padded(is_ascii(text) ? text.size() : 2 * utf16(text).size());
+  }
   if (value.sparse) {
     const std::uint64_t count = value.sparse->value.cols();
     return header + 8 + padded(4 * count) + 8 + padded(4 * (value.sparse->columns + 1)) + 8 + 8 * count;
@@ -81,9 +88,13 @@ class Writer {
       header(value, kCellClass, value.shape);
       for (const auto& cell : value.cells) matrix(cell);
     } else if (value.type == "char") {
-      const auto text = utf16(value.text.empty() ? "" : value.text[0]);
-      header(value, kCharClass, {text.empty() ? 0u : 1u, text.size()});
-      element(kUint16, std::as_bytes(std::span(text)));
+      const std::string text = value.text.empty() ? "" : value.text[0];
+      const auto units = utf16(text);
+      header(value, kCharClass, {text.empty() ? 0u : 1u, units.size()});
+      if (is_ascii(text))
+        element(kUtf8, as_bytes(text));
+      else
+        element(kUtf16, std::as_bytes(std::span(units)));
     } else if (value.sparse) {
       sparse(value);
     } else {

@@ -1,16 +1,483 @@
-// Level 7.3 MATLAB files are HDF5 files.
+// Level 7.3 MATLAB files are HDF5 files, read through libmatio. Neither library was written for hostile
+// input: damaged files can crash them. So a child process reads the file and hands the values over a pipe;
+// whatever happens to it, this process gets either values or an error.
+#include <fcntl.h>
+#include <matio.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <limits>
+#include <memory>
+
 #include "base/error.h"
+#include "base/files.h"
+#include "base/text.h"
+#include "data/convert.h"
+#include "data/flat_table.h"
 #include "data/mat5.h"
+#include "data/names.h"
 
 namespace lacuna {
+namespace {
 
-std::vector<MatValue> read_mat73(const std::string& path, const std::vector<std::string>&) {
-  fail(Exit::data, "{}: MATLAB files of level 7.3 are not read yet; save it with -v7", path);
+constexpr int kDeepest = 16;
+constexpr unsigned kSeconds = 600;  // of processor time for the child
+
+struct CloseMat {
+  void operator()(mat_t* mat) const { Mat_Close(mat); }
+};
+struct FreeVariable {
+  void operator()(matvar_t* variable) const { Mat_VarFree(variable); }
+};
+using MatHandle = std::unique_ptr<mat_t, CloseMat>;
+using Variable = std::unique_ptr<matvar_t, FreeVariable>;
+
+// ---- child: from libmatio's variables to ours
+
+const char* class_name(const matvar_t& v) {
+  if (v.isLogical != 0) return "logical";
+  switch (v.class_type) {
+    case MAT_C_CELL:
+      return "cell";
+    case MAT_C_STRUCT:
+      return "struct";
+    case MAT_C_CHAR:
+      return "char";
+    case MAT_C_SPARSE:
+      return "sparse";
+    case MAT_C_DOUBLE:
+      return "float64";
+    case MAT_C_SINGLE:
+      return "float32";
+    case MAT_C_INT8:
+      return "int8";
+    case MAT_C_UINT8:
+      return "uint8";
+    case MAT_C_INT16:
+      return "int16";
+    case MAT_C_UINT16:
+      return "uint16";
+    case MAT_C_INT32:
+      return "int32";
+    case MAT_C_UINT32:
+      return "uint32";
+    case MAT_C_INT64:
+      return "int64";
+    case MAT_C_UINT64:
+      return "uint64";
+    default:
+      return "object";
+  }
 }
 
-void write_mat73(const std::string& path, std::span<const MatValue>) {
-  fail(Exit::failed,
-       "{}: a variable has more than 2 GB, too much for a MATLAB file of level 5; write .npz instead", path);
+// f(S{}) with the C++ type of the stored numbers.
+template <class F>
+void with_type(matio_types type, const std::string& where, F&& f) {
+  switch (type) {
+    case MAT_T_INT8:
+      return f(std::int8_t{});
+    case MAT_T_UINT8:
+      return f(std::uint8_t{});
+    case MAT_T_INT16:
+      return f(std::int16_t{});
+    case MAT_T_UINT16:
+      return f(std::uint16_t{});
+    case MAT_T_INT32:
+      return f(std::int32_t{});
+    case MAT_T_UINT32:
+      return f(std::uint32_t{});
+    case MAT_T_INT64:
+      return f(std::int64_t{});
+    case MAT_T_UINT64:
+      return f(std::uint64_t{});
+    case MAT_T_SINGLE:
+      return f(float{});
+    case MAT_T_DOUBLE:
+      return f(double{});
+    default:
+      fail(Exit::data, "{}: has numbers of unknown type {}", where, static_cast<int>(type));
+  }
+}
+
+class Converter {
+ public:
+  explicit Converter(const std::string& path, std::uint64_t bytes) : path_(path), bytes_(bytes) {}
+
+  // Before the data is read: what the header promises must be possible.
+  void check_sizes(const matvar_t& v, int depth = 0) const {
+    if (depth > kDeepest) fail(Exit::data, "{}: cells are nested deeper than {}", path_, kDeepest);
+    std::uint64_t count = 1;
+    bool fits = v.rank >= 2 && v.rank <= 8 && v.dims != nullptr;
+    for (int i = 0; i < v.rank && fits; ++i) fits = !__builtin_mul_overflow(count, v.dims[i], &count);
+    if (!fits || count / 1032 > bytes_)
+      fail(Exit::data, "{}: '{}' promises more values than {} bytes can hold", path_, name_of(v), bytes_);
+    if (v.class_type == MAT_C_CELL && v.data != nullptr && v.data_size > 0) {
+      auto** cells = static_cast<matvar_t**>(v.data);
+      for (std::uint64_t i = 0; i < count && i < v.nbytes / sizeof(matvar_t*); ++i)
+        if (cells[i] != nullptr) check_sizes(*cells[i], depth + 1);
+    }
+  }
+
+  MatValue value(const matvar_t& v, int depth = 0) const {
+    MatValue out;
+    out.name = name_of(v);
+    out.type = class_name(v);
+    for (int i = 0; i < v.rank; ++i) out.shape.push_back(v.dims[i]);
+    const std::uint64_t rows = out.shape[0];
+    std::uint64_t cols = 1;
+    for (std::size_t i = 1; i < out.shape.size(); ++i) cols *= out.shape[i];
+    const std::string where = fmt::format("{}: '{}'", path_, out.name);
+    if (v.isComplex != 0) fail(Exit::data, "{} holds complex numbers", where);
+    if (v.class_type == MAT_C_CELL) {
+      auto** cells = static_cast<matvar_t**>(v.data);
+      const std::uint64_t there = v.data == nullptr ? 0 : v.nbytes / sizeof(matvar_t*);
+      if (there < rows * cols) fail(Exit::data, "{} has {} cells, {} were read", where, rows * cols, there);
+      for (std::uint64_t i = 0; i < rows * cols; ++i) {
+        if (cells[i] == nullptr || cells[i]->rank < 2)
+          fail(Exit::data, "{}: cell {} cannot be read", where, i + 1);
+        check_sizes(*cells[i], depth + 1);
+        out.cells.push_back(value(*cells[i], depth + 1));
+        out.cells.back().name = fmt::format("{}{{{}}}", out.name, i + 1);
+      }
+    } else if (v.class_type == MAT_C_CHAR) {
+      if (v.data != nullptr) text(v, rows, cols, out);
+    } else if (v.class_type == MAT_C_SPARSE) {
+      sparse(v, rows, cols, where, out);
+    } else if (v.class_type >= MAT_C_DOUBLE && v.class_type <= MAT_C_UINT64 && rows * cols > 0) {
+      if (v.data == nullptr || v.nbytes / static_cast<std::size_t>(std::max(1, v.data_size)) < rows * cols)
+        fail(Exit::data, "{} is {} x {} but its data could not be read", where, rows, cols);
+      out.values = numbers(v.data_type, v.data, rows, cols, out.name, where);
+    }
+    return out;
+  }
+
+ private:
+  static std::string name_of(const matvar_t& v) { return v.name == nullptr ? "" : utf8_or_latin1(v.name); }
+
+  Matrix<float> numbers(matio_types type, const void* data, std::uint64_t rows, std::uint64_t cols,
+                        const std::string& name, const std::string& where) const {
+    Matrix<float> out(rows, cols);
+    with_type(type, where, [&]<class S>(S) {
+      const S* from = static_cast<const S*>(data);
+      for (std::uint64_t j = 0; j < cols; ++j)
+        for (std::uint64_t i = 0; i < rows; ++i)
+          if (!to_float(from[j * rows + i], out(i, j))) refuse_float(path_, name, i, j, from[j * rows + i]);
+    });
+    return out;
+  }
+
+  void text(const matvar_t& v, std::uint64_t rows, std::uint64_t cols, MatValue& out) const {
+    const std::uint64_t units = v.nbytes / static_cast<std::size_t>(std::max(1, v.data_size));
+    for (std::uint64_t i = 0; i < rows; ++i) {
+      std::u32string row;
+      std::string bytes;
+      for (std::uint64_t j = 0; j < cols && j * rows + i < units; ++j) {
+        const std::uint64_t at = j * rows + i;
+        if (v.data_size == 1) {
+          bytes += static_cast<const char*>(v.data)[at];
+          continue;
+        }
+        const char32_t unit = v.data_size == 2 ? static_cast<const std::uint16_t*>(v.data)[at]
+                                               : static_cast<const std::uint32_t*>(v.data)[at];
+        if (unit >= 0xDC00 && unit < 0xE000 && !row.empty() && row.back() >= 0xD800 && row.back() < 0xDC00)
+          row.back() = 0x10000 + ((row.back() - 0xD800) << 10) + (unit - 0xDC00);
+        else if (unit != 0)
+          row += unit;
+      }
+      std::string line = v.data_size == 1 ? utf8_or_latin1(bytes) : from_code_points(row);
+      if (rows > 1) line.resize(line.find_last_not_of(' ') + 1);
+      out.text.push_back(std::move(line));
+    }
+  }
+
+  void sparse(const matvar_t& v, std::uint64_t rows, std::uint64_t cols, const std::string& where,
+              MatValue& out) const {
+    const auto* s = static_cast<const mat_sparse_t*>(v.data);
+    if (s == nullptr || s->jc == nullptr || s->njc != cols + 1 ||
+        (s->ndata > 0 && (s->ir == nullptr || s->data == nullptr)))
+      fail(Exit::data, "{}: the sparse matrix could not be read", where);
+    check_backed(rows, bytes_, "rows", where);
+    const std::uint64_t count = s->jc[cols];
+    if (count > s->ndata || count > s->nir)
+      fail(Exit::data, "{}: claims {} values, has {}", where, count, s->ndata);
+    Csr columns;  // of the file: compressed columns are the compressed rows of the transposed matrix
+    Matrix<std::uint64_t> start(1, cols + 1);
+    Matrix<std::uint32_t> index(1, count);
+    for (std::uint64_t j = 0; j <= cols; ++j) start(0, j) = s->jc[j];
+    for (std::uint64_t k = 0; k < count; ++k) index(0, k) = s->ir[k];
+    columns.start = std::move(start);
+    columns.index = std::move(index);
+    columns.value = numbers(v.data_type, s->data, 1, count, out.name, where);
+    columns.columns = rows;
+    View view{out.name, std::move(columns), {}, ""};
+    check_sparse(view, where);
+    out.sparse = transposed(std::get<Csr>(view.features));
+  }
+
+  const std::string& path_;
+  std::uint64_t bytes_;
+};
+
+// ---- the pipe: values as bytes
+
+class PipeWriter {
+ public:
+  explicit PipeWriter(int fd) : fd_(fd) {}
+  void bytes(Bytes rest) {
+    while (!rest.empty()) {
+      const ssize_t n = ::write(fd_, rest.data(), rest.size());
+      if (n < 0 && errno == EINTR) continue;
+      if (n <= 0) _exit(1);  // nobody listens
+      rest = rest.subspan(static_cast<std::size_t>(n));
+    }
+  }
+  void number(std::uint64_t value) { bytes(std::as_bytes(std::span(&value, 1))); }
+  void text(const std::string& value) {
+    number(value.size());
+    bytes(as_bytes(value));
+  }
+  template <class T>
+  void table(const Table<T>& values) {
+    number(values.rows());
+    number(values.cols());
+    for (std::size_t i = 0; i < values.rows(); ++i) bytes(std::as_bytes(values.row(i)));
+  }
+  void value(const MatValue& v) {
+    text(v.name);
+    text(v.type);
+    number(v.shape.size());
+    for (auto size : v.shape) number(size);
+    table(v.values);
+    number(v.sparse ? v.sparse->columns : 0);
+    if (v.sparse) {
+      table(v.sparse->start);
+      table(v.sparse->index);
+      table(v.sparse->value);
+    }
+    number(v.text.size());
+    for (const auto& line : v.text) text(line);
+    number(v.cells.size());
+    for (const auto& cell : v.cells) value(cell);
+  }
+
+ private:
+  int fd_;
+};
+
+struct Broken {};  // the child ended in the middle of a value
+
+class PipeReader {
+ public:
+  PipeReader(int fd, std::uint64_t most) : fd_(fd), most_(most) {}
+  void bytes(std::span<std::byte> out) {
+    while (!out.empty()) {
+      const ssize_t n = ::read(fd_, out.data(), out.size());
+      if (n < 0 && errno == EINTR) continue;
+      if (n <= 0) throw Broken();
+      out = out.subspan(static_cast<std::size_t>(n));
+    }
+  }
+  std::uint64_t number() {
+    std::uint64_t value = 0;
+    bytes(std::as_writable_bytes(std::span(&value, 1)));
+    return value;
+  }
+  std::uint64_t count() {  // of things that follow; a child gone wild is not believed
+    const std::uint64_t value = number();
+    if (value > most_) throw Broken();
+    return value;
+  }
+  std::string text() {
+    std::string value(count(), '\0');
+    bytes(std::as_writable_bytes(std::span(value)));
+    return value;
+  }
+  template <class T>
+  Matrix<T> table() {
+    const std::uint64_t rows = count(), cols = count();
+    if (rows != 0 && cols > most_ / rows) throw Broken();
+    Matrix<T> out(rows, cols);
+    bytes(std::as_writable_bytes(out.values()));
+    return out;
+  }
+  MatValue value(int depth = 0) {
+    if (depth > kDeepest + 1) throw Broken();
+    MatValue v;
+    v.name = text();
+    v.type = text();
+    v.shape.resize(std::min<std::uint64_t>(count(), 8));
+    for (auto& size : v.shape) size = number();
+    v.values = table<float>();
+    if (const std::uint64_t columns = number(); columns != 0) {
+      Matrix<std::uint64_t> start = table<std::uint64_t>();
+      Matrix<std::uint32_t> index = table<std::uint32_t>();
+      v.sparse = Csr{std::move(start), std::move(index), table<float>(), columns};
+    }
+    v.text.resize(count());
+    for (auto& line : v.text) line = text();
+    for (std::uint64_t i = count(); i > 0; --i) v.cells.push_back(value(depth + 1));
+    return v;
+  }
+
+ private:
+  int fd_;
+  std::uint64_t most_;
+};
+
+enum Message : std::uint64_t { kEnd, kValue, kError };
+
+[[noreturn]] void run_child(const std::string& path, std::uint64_t bytes,
+                            const std::vector<std::string>& names, int fd) {
+  const int null = ::open("/dev/null", O_WRONLY);
+  if (null >= 0) dup2(null, STDERR_FILENO);  // HDF5 prints its stack of errors
+  const rlimit seconds{kSeconds, kSeconds}, no_core{0, 0};
+  setrlimit(RLIMIT_CPU, &seconds);
+  setrlimit(RLIMIT_CORE, &no_core);
+  PipeWriter pipe(fd);
+  try {
+    const MatHandle mat(Mat_Open(path.c_str(), MAT_ACC_RDONLY));
+    if (!mat)
+      fail(Exit::data,
+           "{}: is no MATLAB file of level 7.3 that libmatio can open; it may be cut off or damaged", path);
+    const Converter converter(path, bytes);
+    while (Variable variable{Mat_VarReadNextInfo(mat.get())}) {
+      const std::string name = variable->name == nullptr ? "" : variable->name;
+      if (!names.empty() && std::ranges::find(names, name) == names.end()) continue;
+      if (variable->class_type == MAT_C_STRUCT || variable->class_type == MAT_C_FUNCTION ||
+          variable->class_type == MAT_C_OPAQUE)
+        continue;
+      converter.check_sizes(*variable);
+      if (Mat_VarReadDataAll(mat.get(), variable.get()) != 0)
+        fail(Exit::data, "{}: the values of '{}' could not be read; the file may be damaged", path,
+             utf8_or_latin1(name));
+      const MatValue value = converter.value(*variable);
+      variable.reset();
+      pipe.number(kValue);
+      pipe.value(value);
+    }
+    pipe.number(kEnd);
+  } catch (const std::exception& error) {
+    pipe.number(kError);
+    pipe.text(error.what());
+  }
+  _exit(0);
+}
+
+// ---- writing
+
+matvar_t* make_variable(const MatValue& value, const char* name) {
+  if (value.type == "cell") {
+    std::size_t dims[2] = {1, value.cells.size()};
+    matvar_t* cell = Mat_VarCreate(name, MAT_C_CELL, MAT_T_CELL, 2, dims, nullptr, 0);
+    for (std::size_t i = 0; cell != nullptr && i < value.cells.size(); ++i)
+      Mat_VarSetCell(cell, static_cast<int>(i), make_variable(value.cells[i], nullptr));
+    return cell;
+  }
+  if (value.type == "char") {
+    std::u16string text;
+    for (char32_t point : to_code_points(value.text.empty() ? "" : value.text[0])) {
+      if (point >= 0x10000) {
+        text += static_cast<char16_t>(0xD800 + ((point - 0x10000) >> 10));
+        point = 0xDC00 + ((point - 0x10000) & 0x3FF);
+      }
+      text += static_cast<char16_t>(point);
+    }
+    std::size_t dims[2] = {text.empty() ? 0u : 1u, text.size()};
+    return Mat_VarCreate(name, MAT_C_CHAR, MAT_T_UINT16, 2, dims, text.data(), 0);
+  }
+  if (value.sparse) {
+    const Csr columns = transposed(*value.sparse);
+    std::vector<std::uint32_t> start, index;
+    std::vector<double> values;
+    for (std::size_t j = 0; j < columns.start.cols(); ++j)
+      start.push_back(static_cast<std::uint32_t>(columns.start(0, j)));
+    for (std::size_t k = 0; k < columns.value.cols(); ++k) {
+      index.push_back(columns.index(0, k));
+      values.push_back(double{columns.value(0, k)});
+    }
+    mat_sparse_t sparse{};
+    const auto count = static_cast<std::uint32_t>(values.size());
+    sparse.nzmax = sparse.nir = sparse.ndata = count;
+    sparse.njc = static_cast<std::uint32_t>(start.size());
+    sparse.ir = index.data();
+    sparse.jc = start.data();
+    sparse.data = values.data();
+    std::size_t dims[2] = {columns.columns, columns.start.cols() - 1};
+    return Mat_VarCreate(name, MAT_C_SPARSE, MAT_T_DOUBLE, 2, dims, &sparse, 0);
+  }
+  std::size_t dims[2] = {value.values.rows(), value.values.cols()};
+  if (value.type == "uint8" || value.type == "logical") {
+    std::vector<std::uint8_t> bytes(dims[0] * dims[1]);
+    for (std::size_t j = 0; j < dims[1]; ++j)
+      for (std::size_t i = 0; i < dims[0]; ++i)
+        bytes[j * dims[0] + i] = static_cast<std::uint8_t>(value.values(i, j));
+    return Mat_VarCreate(name, MAT_C_UINT8, MAT_T_UINT8, 2, dims, bytes.data(), 0);
+  }
+  const Table<float> columns = transposed(value.values);
+  return Mat_VarCreate(name, MAT_C_SINGLE, MAT_T_SINGLE, 2, dims, const_cast<float*>(columns.view().data),
+                       0);  // copied, not changed
+}
+
+}  // namespace
+
+std::vector<MatValue> read_mat73(const std::string& path, const std::vector<std::string>& names) {
+  const std::uint64_t bytes = MappedFile::open(path)->size();
+  int ends[2];
+  if (pipe2(ends, O_CLOEXEC) != 0) fail(Exit::failed, "{}: no pipe: {}", path, std::strerror(errno));
+  const pid_t child = fork();
+  if (child < 0) fail(Exit::failed, "{}: no process: {}", path, std::strerror(errno));
+  if (child == 0) {
+    ::close(ends[0]);
+    run_child(path, bytes, names, ends[1]);
+  }
+  ::close(ends[1]);
+  std::vector<MatValue> values;
+  std::string error;
+  bool broken = false;
+  try {
+    PipeReader pipe(ends[0], 1032 * (bytes + 4096));
+    for (;;) {
+      const std::uint64_t message = pipe.number();
+      if (message == kEnd) break;
+      if (message == kError) {
+        error = pipe.text();
+        break;
+      }
+      values.push_back(pipe.value());
+    }
+  } catch (const Broken&) {
+    broken = true;
+  }
+  ::close(ends[0]);
+  int status = 0;
+  while (waitpid(child, &status, 0) < 0 && errno == EINTR) {
+  }
+  if (!error.empty()) throw Error(Exit::data, error);
+  if (broken)
+    fail(Exit::data, "{}: is damaged: libmatio stopped while reading it ({})", path,
+         WIFSIGNALED(status) ? fmt::format("signal {}", WTERMSIG(status))
+                             : fmt::format("status {}", WEXITSTATUS(status)));
+  return values;
+}
+
+void write_mat73(const std::string& path, std::span<const MatValue> values) {
+  AtomicFile file(path);
+  {
+    ::unlink(file.temporary().c_str());
+    const MatHandle mat(Mat_CreateVer(file.temporary().c_str(), nullptr, MAT_FT_MAT73));
+    if (!mat) fail(Exit::failed, "{}: cannot be written as a MATLAB file of level 7.3", path);
+    for (const auto& value : values) {
+      const Variable variable(make_variable(value, value.name.c_str()));
+      if (!variable || Mat_VarWrite(mat.get(), variable.get(), MAT_COMPRESSION_ZLIB) != 0)
+        fail(Exit::failed, "{}: the variable '{}' could not be written", path, value.name);
+    }
+  }
+  file.reopen();
+  file.commit();
 }
 
 }  // namespace lacuna

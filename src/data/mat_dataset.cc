@@ -9,6 +9,7 @@
 
 #include "base/error.h"
 #include "base/text.h"
+#include "data/flat_table.h"
 #include "data/forms.h"
 #include "data/labels.h"
 #include "data/mat.h"
@@ -41,30 +42,6 @@ std::vector<std::string> texts(const MatValue* value) {
 std::string single_text(std::span<const MatValue> values, const char* name) {
   const MatValue* value = find_value(values, name);
   return value != nullptr && value->text.size() == 1 ? std::string(trim(value->text[0])) : "";
-}
-
-Table<float> transposed(const Table<float>& from) {
-  Matrix<float> to(from.cols(), from.rows());
-  for (std::size_t i = 0; i < from.rows(); ++i)
-    for (std::size_t j = 0; j < from.cols(); ++j) to(j, i) = from(i, j);
-  return to;
-}
-
-Csr transposed(const Csr& from) {
-  const std::size_t rows = from.start.cols() - 1, count = from.value.cols();
-  Matrix<std::uint64_t> start(1, from.columns + 1);
-  for (std::size_t k = 0; k < count; ++k) ++start(0, from.index(0, k) + 1);
-  for (std::size_t j = 0; j < from.columns; ++j) start(0, j + 1) += start(0, j);
-  std::vector<std::uint64_t> next(start.values().begin(), start.values().end() - 1);
-  Matrix<std::uint32_t> index(1, count);
-  Matrix<float> value(1, count);
-  for (std::size_t i = 0; i < rows; ++i)
-    for (std::uint64_t k = from.start(0, i); k < from.start(0, i + 1); ++k) {
-      const std::uint64_t at = next[from.index(0, k)]++;
-      index(0, at) = static_cast<std::uint32_t>(i);
-      value(0, at) = from.value(0, k);
-    }
-  return {std::move(start), std::move(index), std::move(value), rows};
 }
 
 View as_view(MatValue&& value, bool transpose) {

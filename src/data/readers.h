@@ -1,6 +1,6 @@
 // Reading and writing data sets in every form. The form is told by the name's ending, or by `format`.
-// Every reader treats its input as hostile: sizes are checked against the file's size before memory is taken, and an
-// error (Exit::data) names file, place (line or byte offset), what was found and what was expected.
+// Every reader treats its input as hostile: sizes are checked against the file's size before memory is taken,
+// and an error (Exit::data) names file, place (line or byte offset), what was found and what was expected.
 #pragma once
 
 #include <string>
@@ -12,18 +12,26 @@
 namespace lacuna {
 
 struct ReadOptions {
-  std::string format = "auto";       // auto, native, mat, npz, npy, csv, arff, libsvm, lear, mtx
-  std::string label_code = "auto";   // what label numbers mean: auto, 01, pm1 (-1/1), pm1-unknown (-1/0 = unknown/1)
-  std::string label_file;            // labels, or label names (Mulan XML, words), in a file of their own
-  std::int64_t label_columns = 0;    // labels are the last (negative: first) so many columns of a table
-  std::vector<std::string> views;    // column ranges: "timbre=0-63", "rhythm=64-71"
-  std::string id_column;             // the column that holds ids in CSV and TSV
-  bool allow_non_finite = false;     // for those who report such values; everybody else refuses them
+  std::string format = "auto";      // auto, native, mat, npz, npy, csv, arff, libsvm, lear, mtx, clist
+  std::string label_code = "auto";  // what label numbers mean: auto, 01, pm1, pm1-unknown, 01-unknown
+  std::string label_file;           // labels, or label names (Mulan XML, words), in a file of their own
+  std::int64_t label_columns = 0;   // labels are the last (negative: first) so many columns of a table
+  std::string class_column;         // the column of a table that holds one class a row
+  std::vector<std::string> views;   // column ranges: "timbre=0-63", "rhythm=64-71", "odd=0-3+17-20"
+  std::string id_column;            // the column that holds ids in CSV, TSV and ARFF
+  std::string header = "auto";      // whether CSV and TSV open with column names: auto, yes, no
+  std::string empty = "refuse";     // a view's row with some empty cells: refuse, zero, mean
+  std::int64_t columns = 0;         // columns of a LIBSVM file; 0 = the largest that occurs
+  bool transpose = false;           // items are the columns of the table
+  std::string variable;             // the array of an .npz or .mat file that is meant, in dataset.toml
+  bool lists = true;              // look for lists of names beside the file (.docs, .terms, _words.txt, .xml)
+  bool allow_non_finite = false;  // for those who report such values; everybody else refuses them
   void declare(Options& options);
 };
 
 Dataset read_dataset(const std::string& path, const ReadOptions& options = {});
-// Form by ending: .npz, .mat (v5), .csv (one file a view in a folder), otherwise a native folder.
+// Form by ending: .npz, .mat, .csv (a folder with one CSV file a view), otherwise a native folder. Atomic:
+// what was at `path` stays whole until the new data set is complete.
 void write_dataset(const Dataset& data, const std::string& path);
 
 }  // namespace lacuna

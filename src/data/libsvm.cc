@@ -1,0 +1,122 @@
+// LIBSVM multi-label lines: `3,17 1:0.5 9:2` (labels, then column:value, columns counted from 1). A file that
+// opens with a line of three numbers (rows, columns, labels; the extreme classification repository) counts
+// columns from 0.
+#include <algorithm>
+#include <array>
+#include <map>
+#include <optional>
+
+#include "base/error.h"
+#include "base/files.h"
+#include "base/text.h"
+#include "data/flat_table.h"
+#include "data/names.h"
+
+namespace lacuna {
+namespace {
+
+// rows, columns, labels of a first line that holds three numbers and nothing else.
+std::optional<std::array<std::uint64_t, 3>> sizes_line(std::string_view line) {
+  std::array<std::uint64_t, 3> sizes{};
+  std::size_t found = 0;
+  for (auto word : split(trim(line), ' ')) {
+    const auto number = parse_int(word);
+    if (!number || *number < 0 || found == 3) return std::nullopt;
+    sizes[found++] = static_cast<std::uint64_t>(*number);
+  }
+  if (found != 3) return std::nullopt;
+  return sizes;
+}
+
+}  // namespace
+
+FlatTable read_libsvm(const std::string& path, const ReadOptions& options) {
+  const auto file = MappedFile::open(path);
+  std::string_view text = file->text(), line;
+  std::optional<std::array<std::uint64_t, 3>> sizes = sizes_line(text.substr(0, text.find('\n')));
+  Lines lines(text);
+  if (sizes) lines.next(line);
+  bool from_zero = sizes.has_value();
+  if (!from_zero)  // a column 0 anywhere means that this file counts from 0
+    from_zero = text.find(" 0:") != std::string_view::npos || text.starts_with("0:");
+  CsrBuilder builder;
+  std::vector<std::vector<std::int64_t>> labels;
+  std::map<std::int64_t, std::uint32_t> columns;  // of the labels
+  std::uint64_t width = 0;
+  while (lines.next(line)) {
+    line = line.substr(0, line.find('#'));
+    if (trim(line).empty() && !sizes) continue;  // with sizes, an empty line is an item without anything
+    std::vector<std::int64_t> row;
+    for (std::size_t at = 0; at < line.size();) {
+      const auto end = std::min(line.size(), line.find_first_of(" \t", at));
+      const auto word = line.substr(at, end - at);
+      at = end + 1;
+      if (word.empty()) continue;
+      const auto colon = word.find(':');
+      if (colon == std::string_view::npos) {
+        for (auto part : split(word, ',')) {
+          if (part.empty()) continue;
+          const auto number = parse_double(part);
+          if (!number || *number != static_cast<double>(static_cast<std::int32_t>(
+                                        *number < -2e9 || *number > 2e9 ? 0 : *number)))
+            fail(Exit::data, "{}: line {}: '{}' is no label number", path, lines.number(),
+                 utf8_or_latin1(part.substr(0, 40)));
+          row.push_back(static_cast<std::int64_t>(*number));
+          columns.emplace(row.back(), 0);
+        }
+        continue;
+      }
+      const auto column = parse_int(word.substr(0, colon));
+      float value = 0;
+      if (!column || *column < (from_zero ? 0 : 1) || *column > UINT32_MAX - 1)
+        fail(Exit::data, "{}: line {}: '{}' is no column:value", path, lines.number(),
+             utf8_or_latin1(word.substr(0, 40)));
+      if (!parse_cell(word.substr(colon + 1), value))
+        refuse_cell(path, lines.number(), std::to_string(*column), word.substr(colon + 1));
+      const auto position = static_cast<std::uint32_t>(*column - (from_zero ? 0 : 1));
+      width = std::max<std::uint64_t>(width, position + 1u);
+      builder.add(position, value);
+    }
+    if (const auto twice = builder.end_row(); twice >= 0)
+      fail(Exit::data, "{}: line {}: column {} comes twice", path, lines.number(),
+           twice + (from_zero ? 0 : 1));
+    labels.push_back(std::move(row));
+  }
+  if (labels.empty()) fail(Exit::data, "{}: has no rows", path);
+  FlatTable table;
+  if (sizes) {
+    if ((*sizes)[0] != labels.size())
+      fail(Exit::data, "{}: the first line promises {} rows, there are {}", path, (*sizes)[0], labels.size());
+    if ((*sizes)[1] < width)
+      fail(Exit::data, "{}: the first line promises {} columns, there are {}", path, (*sizes)[1], width);
+    width = (*sizes)[1];
+    for (std::int64_t j = 0; j < static_cast<std::int64_t>(std::min<std::uint64_t>((*sizes)[2], text.size()));
+         ++j)
+      columns.emplace(j, 0);
+  }
+  if (options.columns != 0) {
+    if (static_cast<std::uint64_t>(options.columns) < width)
+      fail(Exit::data, "{}: has a column {}, --columns says {}", path, width, options.columns);
+    width = static_cast<std::uint64_t>(options.columns);
+  }
+  check_backed(width, text.size(), "columns", path);
+  table.values = builder.finish(width);
+  table.source_type = "text";
+  if (!columns.empty()) {
+    std::uint64_t cells = 0;
+    if (__builtin_mul_overflow(columns.size(), labels.size(), &cells) || cells > 256 * (text.size() + 4096))
+      fail(Exit::data, "{}: {} rows x {} labels are too many for a file of {} bytes", path, labels.size(),
+           columns.size(), text.size());
+    for (auto& [number, column] : columns) {
+      column = static_cast<std::uint32_t>(table.label_names.size());
+      table.label_names.push_back(std::to_string(number));
+    }
+    Matrix<std::int8_t> Y(labels.size(), columns.size());
+    for (std::size_t i = 0; i < labels.size(); ++i)
+      for (auto number : labels[i]) Y(i, columns[number]) = 1;
+    table.labels = std::move(Y);
+  }
+  return table;
+}
+
+}  // namespace lacuna

@@ -1,0 +1,245 @@
+// Writing data sets as folders: the native form (.npy files that are memory-mapped when read) and CSV.
+#include <algorithm>
+#include <filesystem>
+
+#include "base/error.h"
+#include "base/files.h"
+#include "base/text.h"
+#include "data/arrays.h"
+#include "data/flat_table.h"
+#include "data/folder.h"
+#include "data/forms.h"
+#include "data/names.h"
+#include "data/npy.h"
+
+namespace lacuna {
+namespace {
+
+namespace fs = std::filesystem;
+
+// A TOML basic string.
+std::string quoted(const std::string& text) {
+  std::string out = "\"";
+  for (char c : text) {
+    const auto byte = static_cast<unsigned char>(c);
+    if (c == '"' || c == '\\') {
+      out += '\\';
+      out += c;
+    } else if (byte < 0x20 || byte == 0x7F) {
+      out += fmt::format("\\u{:04X}", byte);
+    } else {
+      out += c;
+    }
+  }
+  return out + "\"";
+}
+
+// A CSV cell, quoted where it must be.
+std::string cell(const std::string& text) {
+  const bool plain = text.find_first_of(",;\t\"\r\n") == std::string::npos &&
+                     trim(text).size() == text.size() && !text.empty();
+  if (plain) return text;
+  std::string out = "\"";
+  for (char c : text) {
+    if (c == '"') out += '"';
+    out += c;
+  }
+  return out + "\"";
+}
+
+std::string top_of_toml(const Dataset& data) {
+  std::string toml = fmt::format("schema = \"{}\"\n", kSchema);
+  for (const auto& [key, value] :
+       {std::pair{"name", &data.name}, {"source", &data.source}, {"licence", &data.licence}})
+    if (!value->empty()) toml += fmt::format("{} = {}\n", key, quoted(*value));
+  return toml + fmt::format("rows = {}\n", data.rows);
+}
+
+Array vector_of(Array array) {
+  array.shape = {array.count()};
+  return array;
+}
+
+void write_lines(const std::string& path, const std::vector<std::string>& names) {
+  AtomicFile file(path);
+  for (const auto& name : names) file.write(cell(name) + "\n");
+  file.commit();
+}
+
+void write_csv_view(const Dataset& data, std::size_t v, const std::vector<std::string>& keys,
+                    const std::string& path) {
+  const View& view = data.views[v];
+  const auto& table = std::get<Table<float>>(view.features);
+  AtomicFile file(path);
+  std::string line;
+  if (!view.column_names.empty()) {
+    line = keys.empty() ? "" : "id";
+    for (std::size_t j = 0; j < view.column_names.size(); ++j)
+      line += (line.empty() && j == 0 ? "" : ",") + cell(view.column_names[j]);
+    file.write(line + "\n");
+  }
+  for (std::size_t i = 0; i < data.rows; ++i) {
+    if (!data.has(i, v)) continue;
+    line = keys.empty() ? "" : cell(keys[i]);
+    for (std::size_t j = 0; j < table.cols(); ++j) {
+      if (j > 0 || !keys.empty()) line += ',';
+      line += fmt::format("{}", table(i, j));
+    }
+    file.write(line + "\n");
+  }
+  file.commit();
+}
+
+// Sparse views go to Matrix Market files: a CSV of mostly zeros serves nobody.
+void write_matrix_market(const Dataset& data, std::size_t v, const std::string& path) {
+  const Csr& csr = std::get<Csr>(data.views[v].features);
+  std::size_t rows = 0, count = 0;
+  for (std::size_t i = 0; i < data.rows; ++i)
+    if (data.has(i, v)) {
+      ++rows;
+      count += csr.start(0, i + 1) - csr.start(0, i);
+    }
+  AtomicFile file(path);
+  file.write(
+      fmt::format("%%MatrixMarket matrix coordinate real general\n{} {} {}\n", rows, csr.columns, count));
+  std::size_t row = 0;
+  for (std::size_t i = 0; i < data.rows; ++i) {
+    if (!data.has(i, v)) continue;
+    ++row;
+    for (std::uint64_t k = csr.start(0, i); k < csr.start(0, i + 1); ++k)
+      file.write(fmt::format("{} {} {}\n", row, csr.index(0, k) + 1, csr.value(0, k)));
+  }
+  file.commit();
+}
+
+void write_csv_labels(const Dataset& data, const std::vector<std::string>& keys, const std::string& path) {
+  AtomicFile file(path);
+  std::string line = keys.empty() ? "" : "id";
+  for (std::size_t j = 0; j < data.label_count(); ++j)
+    line += (j == 0 && keys.empty() ? "" : ",") + cell(data.label_names[j]);
+  file.write(line + "\n");
+  for (std::size_t i = 0; i < data.rows; ++i) {
+    line = keys.empty() ? "" : cell(keys[i]);
+    for (std::size_t j = 0; j < data.label_count(); ++j) {
+      if (j > 0 || !keys.empty()) line += ',';
+      const std::int8_t y = data.labels(i, j);
+      line += y == kUnknown ? "?" : y == 1 ? "1" : "0";
+    }
+    file.write(line + "\n");
+  }
+  file.commit();
+}
+
+}  // namespace
+
+void write_native_folder(const Dataset& data, const std::string& path) {
+  AtomicFolder folder(path);
+  std::string toml = top_of_toml(data) + "checked = true\n";
+  if (!data.ids.empty()) {
+    write_npy(folder.file("ids.npy"), text_array("ids", data.ids));
+    toml += "ids = \"ids.npy\"\n";
+  }
+  if (!data.present.empty()) {
+    write_npy(folder.file("present.npy"), borrow("present", data.present.view()));
+    toml += "present = \"present.npy\"\n";
+  }
+  for (std::size_t v = 0; v < data.views.size(); ++v) {
+    const View& view = data.views[v];
+    const std::string stem = fmt::format("view{}", v);
+    toml += fmt::format("\n[[views]]\nname = {}\ntype = {}\n", quoted(view.name), quoted(view.source_type));
+    if (const auto* csr = std::get_if<Csr>(&view.features)) {
+      write_npy(folder.file(stem + ".values.npy"), vector_of(borrow("", csr->value.view())));
+      write_npy(folder.file(stem + ".index.npy"), vector_of(borrow("", csr->index.view())));
+      write_npy(folder.file(stem + ".start.npy"), vector_of(borrow("", csr->start.view())));
+      toml += fmt::format(
+          "width = {1}\nvalues = \"{0}.values.npy\"\nindex = \"{0}.index.npy\"\nstart = \"{0}.start.npy\"\n",
+          stem, csr->columns);
+    } else {
+      const Table<float> values = without_missing(data, v);
+      write_npy(folder.file(stem + ".npy"), borrow("", values.view()));
+      toml += fmt::format("file = \"{}.npy\"\n", stem);
+    }
+    if (!view.column_names.empty()) {
+      write_npy(folder.file(stem + ".columns.npy"), text_array("", view.column_names));
+      toml += fmt::format("columns = \"{}.columns.npy\"\n", stem);
+    }
+  }
+  if (!data.labels.empty()) {
+    write_npy(folder.file("labels.npy"), borrow("labels", data.labels.view()));
+    write_npy(folder.file("label_names.npy"), text_array("", data.label_names));
+    toml += "\n[labels]\nfile = \"labels.npy\"\ncode = \"01-unknown\"\nnames = \"label_names.npy\"\n";
+  }
+  write_text(folder.file("dataset.toml"), toml);
+  folder.commit();
+}
+
+void write_csv_folder(const Dataset& data, const std::string& path) {
+  AtomicFolder folder(path);
+  std::string toml = top_of_toml(data);
+  // Rows are joined by id; without ids but with gaps, by their numbers.
+  std::vector<std::string> keys = data.ids;
+  if (keys.empty() && !data.present.empty()) {
+    keys = numbered_names("", data.rows);
+    toml += fmt::format("row_numbers = {}\n", data.rows);
+  } else if (!keys.empty()) {
+    write_lines(folder.file("ids.csv"), keys);
+    toml += "ids = \"ids.csv\"\n";
+  }
+  for (std::size_t v = 0; v < data.views.size(); ++v) {
+    const View& view = data.views[v];
+    const std::string stem = fmt::format("view{}", v);
+    std::vector<std::string> here;
+    for (std::size_t i = 0; i < keys.size(); ++i)
+      if (data.has(i, v)) here.push_back(keys[i]);
+    if (!keys.empty() && here.empty()) {  // a view that nobody has: its width is all there is to keep
+      fail(Exit::data, "{}: no item has the view '{}'; CSV cannot hold such a view", path, view.name);
+    }
+    toml += fmt::format("\n[[views]]\nname = {}\n", quoted(view.name));
+    if (view.sparse()) {
+      write_matrix_market(data, v, folder.file(stem + ".mtx"));
+      toml += fmt::format("file = \"{}.mtx\"\n", stem);
+      if (!keys.empty()) {
+        write_lines(folder.file(stem + ".ids.csv"), here);
+        toml += fmt::format("ids = \"{}.ids.csv\"\n", stem);
+      }
+      if (!view.column_names.empty()) {
+        write_lines(folder.file(stem + ".columns.csv"), view.column_names);
+        toml += fmt::format("columns = \"{}.columns.csv\"\n", stem);
+      }
+    } else {
+      write_csv_view(data, v, keys, folder.file(stem + ".csv"));
+      toml += fmt::format("file = \"{}.csv\"\nheader = {}\n", stem, !view.column_names.empty());
+      if (!keys.empty()) toml += "id_column = \"0\"\n";
+    }
+  }
+  if (!data.labels.empty()) {
+    write_csv_labels(data, keys, folder.file("labels.csv"));
+    toml += "\n[labels]\nfile = \"labels.csv\"\nheader = true\ncode = \"01\"\n";
+    if (!keys.empty()) toml += "id_column = \"0\"\n";
+  }
+  write_text(folder.file("dataset.toml"), toml);
+  folder.commit();
+}
+
+Dataset read_csv_folder(const std::string& path, const ReadOptions& options) {
+  // Without a dataset.toml the names of the files say it all: labels.csv, and one file a view.
+  std::vector<fs::path> files;
+  for (const auto& entry : fs::directory_iterator(path))
+    if (entry.path().extension() == ".csv" || entry.path().extension() == ".tsv")
+      files.push_back(entry.path());
+  std::sort(files.begin(), files.end());
+  std::string toml, labels;
+  for (const auto& file : files) {
+    const std::string name = quoted(file.filename().string());
+    const std::string id =
+        options.id_column.empty() ? "" : fmt::format("id_column = {}\n", quoted(options.id_column));
+    if (file.stem() == "labels")
+      labels = fmt::format("[labels]\nfile = {}\n{}", name, id);
+    else
+      toml += fmt::format("[[views]]\nname = {}\nfile = {}\n{}", quoted(file.stem().string()), name, id);
+  }
+  if (files.empty()) fail(Exit::data, "{}: has neither a dataset.toml nor CSV files", path);
+  return read_toml_text(toml + labels, path + "/dataset.toml", options);
+}
+
+}  // namespace lacuna
