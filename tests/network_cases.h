@@ -57,7 +57,7 @@ using Changes = std::vector<std::pair<std::string, std::string>>;
 
 // The network settings of a preset, made small, with some of them changed.
 inline MtdOptions small_options(const std::string& preset, const Changes& changes = {}) {
-  struct Access : NetworkMethod {
+  struct Access : TwoChannelMethod {
     static MtdOptions take(Mtd& method) { return method.*(&Access::network_options_); }
   };
   Mtd method;

@@ -276,7 +276,7 @@ TEST(Mtd, SettingsThatDoNotGoTogetherAreRefused) {
 
 // The paper's network on the six views of Corel5k.
 TEST(Mtd, TheAuthorsNetworkHasTheirNumberOfParameters) {
-  struct Count : NetworkMethod {
+  struct Count : TwoChannelMethod {
     static MtdOptions take(Mtd& method) { return method.*(&Count::network_options_); }
   };
   Mtd method;

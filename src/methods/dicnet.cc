@@ -8,7 +8,7 @@
 namespace lacuna {
 namespace {
 
-class Dicnet final : public NetworkMethod {
+class Dicnet final : public TwoChannelMethod {
  public:
   Dicnet() {
     MtdOptions& n = network_options_;

@@ -7,6 +7,7 @@
 #include "base/error.h"
 #include "base/text.h"
 #include "methods/all.h"
+#include "nn/make.h"
 
 namespace lacuna {
 namespace {
@@ -67,6 +68,18 @@ const Row kTable[] = {
 };
 
 }  // namespace
+
+std::unique_ptr<Network> TwoChannelMethod::make_network(const NetworkShape& shape, std::uint64_t seed) const {
+  return lacuna::make_network<float>(network_options_, shape, seed, make_cpu_ops(precision()));
+}
+
+void TwoChannelMethod::channels(const Items& items, std::vector<Matrix<float>>& shared,
+                                std::vector<Matrix<float>>& own) const {
+  const auto* two = dynamic_cast<const MtdNetwork<float>*>(network());
+  if (two == nullptr || network_options_.channels != 2)
+    fail(Exit::usage, "only a network with two channels has them to show (--channels 2, --fusion mean)");
+  two->channels(items, shared, own);
+}
 
 Traits Mtd::traits() const {
   return {

@@ -6,38 +6,24 @@
 #include <string>
 #include <vector>
 
-#include "methods/method.h"
-#include "nn/mtd.h"
+#include "methods/channels.h"
+#include "methods/network_method.h"
 #include "nn/mtd_options.h"
-#include "nn/train.h"
 
 namespace lacuna {
 
-class NetworkMethod : public Method {
+class TwoChannelMethod : public NetworkMethod, public ChannelReader {
  public:
-  void fit(const Items& train, const Items& val, FitContext& context) override;
-  void predict(const Items& items, MatrixView<float> scores) const override;
-  void save(Tensors& file) const override;
-  void load(const Tensors& file, const ItemShape& shape) override;
-  std::uint64_t parameters() const override { return network_ ? network_->parameters() : 0; }
-
-  // Cosines between the embeddings of one item: shared ones of all views, then proprietary ones (nn/mtd.h).
-  Matrix<float> channel_similarity(const Items& items, std::size_t row) const;
+  void channels(const Items& items, std::vector<Matrix<float>>& shared,
+                std::vector<Matrix<float>>& own) const override;
 
  protected:
-  void declare_precision(Options& options);
+  std::unique_ptr<Network> make_network(const NetworkShape& shape, std::uint64_t seed) const override;
 
   MtdOptions network_options_;
-  TrainOptions train_options_;
-  std::string precision_ = "auto";  // auto, f32, bf16
-
- private:
-  std::unique_ptr<Network> make_network(const NetworkShape& shape, std::uint64_t seed) const;
-
-  std::unique_ptr<Network> network_;
 };
 
-class Mtd final : public NetworkMethod {
+class Mtd final : public TwoChannelMethod {
  public:
   Traits traits() const override;
   void declare(Options& options) override;

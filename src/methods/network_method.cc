@@ -1,19 +1,12 @@
-#include <cassert>
+#include "methods/network_method.h"
 
-#include "base/error.h"
-#include "methods/mtd.h"
-#include "nn/make.h"
+#include <cassert>
 
 namespace lacuna {
 
 void NetworkMethod::declare_precision(Options& options) {
   options.add("precision", precision_, "of products: f32, or bf16 factors with f32 sums; auto takes f32")
       .choices({"auto", "f32", "bf16"});
-}
-
-std::unique_ptr<Network> NetworkMethod::make_network(const NetworkShape& shape, std::uint64_t seed) const {
-  const Precision precision = precision_ == "bf16" ? Precision::bf16 : Precision::f32;
-  return lacuna::make_network<float>(network_options_, shape, seed, make_cpu_ops(precision));
 }
 
 void NetworkMethod::fit(const Items& train, const Items& val, FitContext& context) {
@@ -44,12 +37,6 @@ void NetworkMethod::load(const Tensors& file, const ItemShape& items) {
   network_ = make_network(shape, 0);
   network_->visit([&](const std::string& name, ParameterView<float> p, bool) { file.get(name, p.value); });
   network_->visit_buffers([&](const std::string& name, MatrixView<float> buffer) { file.get(name, buffer); });
-}
-
-Matrix<float> NetworkMethod::channel_similarity(const Items& items, std::size_t row) const {
-  const auto* network = dynamic_cast<const MtdNetwork<float>*>(network_.get());
-  if (network == nullptr) fail(Exit::usage, "with early fusion views have no embeddings of their own");
-  return network->channel_similarity(items, row);
 }
 
 }  // namespace lacuna

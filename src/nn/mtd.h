@@ -35,6 +35,8 @@ class MtdNetwork final : public BasicNetwork<T> {
   // Cosines between the embeddings of one item, (h, h) with h = channels x views: shared ones first, then
   // proprietary. Rows and columns of views that the item lacks are 0.
   Matrix<T> channel_similarity(const Items& items, std::size_t row) const;
+  // Embeddings of all items, per view (n, d_e), without masks and dropout; rows of missing instances are 0.
+  void channels(const Items& items, std::vector<Matrix<T>>& shared, std::vector<Matrix<T>>& own) const;
 
  private:
   struct View {

@@ -213,6 +213,25 @@ void MtdNetwork<T>::predict(const Items& items, MatrixView<T> scores) const {
 }
 
 template <class T>
+void MtdNetwork<T>::channels(const Items& items, std::vector<Matrix<T>>& shared,
+                             std::vector<Matrix<T>>& own) const {
+  std::vector<Matrix<T>>* out[] = {&shared, &own};
+  for (auto* matrices : out) matrices->clear();
+  for (std::size_t c = 0; c < channels(); ++c)
+    for (std::size_t v = 0; v < views_.size(); ++v) out[c]->emplace_back(items.rows(), embedding_);
+  for (std::size_t begin = 0; begin < items.rows(); begin += kPredictRows) {
+    const std::size_t count = std::min(kPredictRows, items.rows() - begin);
+    const Embedding embedding = embed(items, begin, count);
+    for (std::size_t c = 0; c < channels(); ++c)
+      for (std::size_t v = 0; v < views_.size(); ++v)
+        for (std::size_t i = 0; i < count; ++i)
+          if (const std::int32_t slot = embedding.slots(i, v); slot != kNoRow)
+            std::ranges::copy(embedding.S[c].row(static_cast<std::size_t>(slot)),
+                              (*out[c])[v].row(begin + i).begin());
+  }
+}
+
+template <class T>
 Matrix<T> MtdNetwork<T>::channel_similarity(const Items& items, std::size_t row) const {
   const Embedding embedding = embed(items, row, 1);
   const std::size_t m = views_.size();
@@ -233,6 +252,8 @@ template void MtdNetwork<float>::fuse(const Batch&);
 template double MtdNetwork<float>::decode(const Batch&, const UpdateRule&);
 template double MtdNetwork<float>::classify_views(const Batch&, const UpdateRule&);
 template void MtdNetwork<float>::predict(const Items&, MatrixView<float>) const;
+template void MtdNetwork<float>::channels(const Items&, std::vector<Matrix<float>>&,
+                                          std::vector<Matrix<float>>&) const;
 template Matrix<float> MtdNetwork<float>::channel_similarity(const Items&, std::size_t) const;
 template void MtdNetwork<double>::encode(const Batch&);
 template void MtdNetwork<double>::encode_backward(const UpdateRule&);
@@ -240,6 +261,8 @@ template void MtdNetwork<double>::fuse(const Batch&);
 template double MtdNetwork<double>::decode(const Batch&, const UpdateRule&);
 template double MtdNetwork<double>::classify_views(const Batch&, const UpdateRule&);
 template void MtdNetwork<double>::predict(const Items&, MatrixView<double>) const;
+template void MtdNetwork<double>::channels(const Items&, std::vector<Matrix<double>>&,
+                                           std::vector<Matrix<double>>&) const;
 template Matrix<double> MtdNetwork<double>::channel_similarity(const Items&, std::size_t) const;
 
 }  // namespace lacuna

@@ -1,0 +1,36 @@
+// A method that is a network: building, training, predicting, saving and loading are the same for all of
+// them.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "methods/method.h"
+#include "nn/network.h"
+#include "nn/train.h"
+#include "ops/gemm.h"
+
+namespace lacuna {
+
+class NetworkMethod : public Method {
+ public:
+  void fit(const Items& train, const Items& val, FitContext& context) override;
+  void predict(const Items& items, MatrixView<float> scores) const override;
+  void save(Tensors& file) const override;
+  void load(const Tensors& file, const ItemShape& shape) override;
+  std::uint64_t parameters() const override { return network_ ? network_->parameters() : 0; }
+
+ protected:
+  virtual std::unique_ptr<Network> make_network(const NetworkShape& shape, std::uint64_t seed) const = 0;
+  const Network* network() const { return network_.get(); }  // there from the start of fit on
+  void declare_precision(Options& options);
+  Precision precision() const { return precision_ == "bf16" ? Precision::bf16 : Precision::f32; }
+
+  TrainOptions train_options_;
+
+ private:
+  std::string precision_ = "auto";  // auto, f32, bf16
+  std::unique_ptr<Network> network_;
+};
+
+}  // namespace lacuna
