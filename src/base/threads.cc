@@ -33,7 +33,7 @@ class Pool {
 
   void run(std::size_t n, std::size_t grain, Body body) {
     const std::size_t chunks = (n - 1) / grain + 1;
-    assert(chunks <= kIndexMask);
+    assert(chunks < kIndexMask);
     n_ = n;
     grain_ = grain;
     chunks_ = chunks;
@@ -50,6 +50,8 @@ class Pool {
       } else {
         __builtin_ia32_pause();
       }
+    // Closed: a worker that comes late finds no chunk to claim while the next job is being laid out.
+    ticket_.store(kIndexMask, std::memory_order_release);
     if (error_) std::rethrow_exception(error_);
   }
 
@@ -99,8 +101,8 @@ class Pool {
   }
 
   std::vector<std::thread> threads_;
-  std::atomic<std::uint32_t> news_{0};    // counts announcements; what workers sleep on
-  std::atomic<std::uint64_t> ticket_{0};  // job number and the next chunk of it
+  std::atomic<std::uint32_t> news_{0};             // counts announcements; what workers sleep on
+  std::atomic<std::uint64_t> ticket_{kIndexMask};  // job number and the next chunk of it
   std::atomic<std::size_t> unfinished_{0}, chunks_{0};
   std::atomic<bool> stopping_{false};
   std::uint64_t last_job_ = 0;

@@ -52,7 +52,12 @@ void RunOptions::declare(Options& options) {
   options.add("resume", resume, "continue an interrupted training from MODEL.checkpoint, to the same bits");
   options
       .add("checkpoint-every", checkpoint_every,
-           "write MODEL.checkpoint every so many seconds; 0 = after every epoch")
+           "write MODEL.checkpoint every so many seconds;
+  options
+      .add("time-limit", time_limit,
+           "end after the epoch that passes so many seconds of training and keep the best epoch; 0 = none")
+      .range(0, 1e9)
+      .metavar("SECONDS"); 0 = after every epoch")
       .range(0, 1e9)
       .metavar("SECONDS");
 }
@@ -143,7 +148,7 @@ bool TrainingRun::after_epoch(const EpochRecord& record, FunctionRef<void(Tensor
   history_.push_back(epoch_json(record));
   progress_.epoch(record);
   checkpoint_if_due(snapshot);
-  return true;
+  return options_.time_limit == 0 || record.seconds < options_.time_limit;
 }
 
 void TrainingRun::remove_checkpoint() {

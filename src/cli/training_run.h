@@ -13,6 +13,7 @@ namespace lacuna::cli {
 struct RunOptions {
   bool resume = false;           // continue from the checkpoint beside the model
   double checkpoint_every = 30;  // seconds; 0 = after every step and epoch
+  double time_limit = 0;         // seconds of training after which it ends as if finished; 0 = none
   void declare(Options& options);
 };
 
