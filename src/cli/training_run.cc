@@ -52,12 +52,12 @@ void RunOptions::declare(Options& options) {
   options.add("resume", resume, "continue an interrupted training from MODEL.checkpoint, to the same bits");
   options
       .add("checkpoint-every", checkpoint_every,
-           "write MODEL.checkpoint every so many seconds;
+           "write MODEL.checkpoint every so many seconds; 0 = after every epoch")
+      .range(0, 1e9)
+      .metavar("SECONDS");
   options
       .add("time-limit", time_limit,
-           "end after the epoch that passes so many seconds of training and keep the best epoch; 0 = none")
-      .range(0, 1e9)
-      .metavar("SECONDS"); 0 = after every epoch")
+           "end after the epoch that passes so many seconds of training and keep the best epoch (0 = none)")
       .range(0, 1e9)
       .metavar("SECONDS");
 }
