@@ -382,6 +382,7 @@ BenchOutcome work_off(const Plan& plan, const BenchOptions& options, CellStore& 
   if (options.retry_failed)
     for (const auto* cell : cells) store.forget_failure(cell->id);
 
+  store.sweep();
   BenchOutcome outcome;
   std::map<std::string, std::pair<double, std::size_t>> seconds_of;  // by method and data, of cells run here
   const auto group = [](const PlannedCell& cell) {

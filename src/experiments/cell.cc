@@ -38,9 +38,10 @@ Declared options_from_json(const json& values, const std::string& where) {
 Model make_model(const CellSpec& spec) {
   Model model(spec.method.name);
   if (!spec.method.preset.empty()) model.set_preset(spec.method.preset);
+  // The protocol decides who sees test rows, whatever a preset says; a setting given by name still wins.
+  model.options().set("leaky-prepare", spec.protocol == "authors" ? "true" : "false", "the preparation");
   for (const auto& [name, value] : spec.settings)
     model.options().set(name, value, "method " + spec.method.name);
-  if (spec.protocol == "authors") model.options().set("leaky", "true", "the preparation");
   return model;
 }
 
@@ -301,7 +302,9 @@ CellFiles run_cell(const CellSpec& spec, Shelf& shelf) {
     files.scores = model.predict(test);
     seconds["predict"] = predicting.seconds();
     const Stopwatch scoring;
-    const Matrix<std::uint8_t> decided = model.decide(files.scores);
+    // As the method itself decides (the papers' way), not by the thresholds that serve users.
+    Matrix<std::uint8_t> decided(files.scores.rows(), files.scores.cols());
+    model.method().decide(files.scores, decided);
     Matrix<std::int8_t> truth(test.rows.size(), data->label_count());
     for (std::size_t i = 0; i < truth.rows(); ++i)
       for (std::size_t j = 0; j < truth.cols(); ++j) truth(i, j) = test.label(i, j);

@@ -13,7 +13,7 @@ constexpr std::string_view kStyle = R"css(
 *{box-sizing:border-box}
 html{scroll-padding-top:1rem;-webkit-text-size-adjust:100%}
 body{margin:0;background:var(--paper);color:var(--ink);font:16px/1.6 ui-sans-serif,system-ui,-apple-system,'Segoe UI',Roboto,'Noto Sans','Liberation Sans','DejaVu Sans',sans-serif}
-.frame{display:grid;grid-template-columns:13.5rem minmax(0,1fr);gap:3.5rem;max-width:80rem;margin:0 auto;padding:0 2rem}
+.frame{display:grid;grid-template-columns:13.5rem minmax(0,1fr);gap:3rem;max-width:80rem;margin:0 auto;padding:0 2rem}
 nav{position:sticky;top:0;align-self:start;max-height:100vh;overflow:auto;padding:2.6rem 0;font-size:.875rem;line-height:1.4}
 nav ol{list-style:none;margin:0;padding:0}
 nav a{display:block;padding:.3rem 0 .3rem .8rem;color:var(--soft);text-decoration:none;border-left:2px solid var(--rule)}
@@ -43,7 +43,7 @@ svg.plot{width:100%;height:auto;display:block}
 .scroll{overflow-x:auto}
 .scroll.long{max-height:34rem;overflow-y:auto}
 table.data{border-collapse:collapse;font-size:.875rem;line-height:1.35;font-variant-numeric:tabular-nums;border-top:1.5px solid var(--ink);border-bottom:1.5px solid var(--ink)}
-table.data th,table.data td{padding:.34rem .7rem;text-align:left;font-weight:400;white-space:nowrap;max-width:22rem;overflow:hidden;text-overflow:ellipsis}
+table.data th,table.data td{padding:.34rem .62rem;text-align:left;font-weight:400;white-space:nowrap;max-width:22rem;overflow:hidden;text-overflow:ellipsis}
 table.data thead th{font-weight:620;border-bottom:1px solid var(--ink);vertical-align:bottom;background:var(--paper)}
 .long thead th{position:sticky;top:0}
 table.data .n{text-align:right}

@@ -331,8 +331,10 @@ std::string write_report(const std::string& directory) {
     }
   }
   if (const auto* main = first_of(all, {"table", "complete", "timing"})) {
-    page.section("Learning curves");
-    show_learning(*main, sink);
+    if (has_learning(*main)) {
+      page.section("Learning curves");
+      show_learning(*main, sink);
+    }
     page.section("Labels");
     page.paragraph(fmt::format("{}, first repetition.", main->lead().title));
     for (const auto& data : main->data) {

@@ -50,6 +50,7 @@ class ReportSink {
 void show_comparison(const ExperimentResults& results, ReportSink& sink);  // table, complete
 void show_significance(const ExperimentResults& results, ReportSink& sink);
 void show_radars(const ExperimentResults& results, ReportSink& sink);
+bool has_learning(const ExperimentResults& results);  // any method with a course to show
 void show_learning(const ExperimentResults& results, ReportSink& sink);
 void show_ablation(const ExperimentResults& results, ReportSink& sink);
 void show_sensitivity(const ExperimentResults& results, ReportSink& sink);

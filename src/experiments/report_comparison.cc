@@ -11,17 +11,22 @@
 namespace lacuna {
 namespace {
 
+std::string p_text(double p) {
+  return p < 1e-4 ? "p < 0.0001" : fmt::format("p = {:.4f}", p);
+}
+
 ResultTable data_table(const ExperimentResults& results, const DataInfo& data) {
   ResultTable table;
   table.name = results.name + "-" + data.name;
   table.header = {"method"};
   for (const auto& metric : paper_metrics()) table.header.push_back(metric);
   table.header.push_back("avg. rank");
-  table.header.push_back("repetitions");
   const PublishedSet* theirs =
       results.kind == "table" ? published_set(data.name, data.rows, data.labels) : nullptr;
   const RankSummary ranking = rank_methods(results, data.name);
-  std::size_t repetitions = 0;
+  std::size_t repetitions = 0, expected = 0;
+  for (const auto& cell : results.cells)
+    if (cell.data == data.name) expected = std::max(expected, cell.fold + 1);
   std::vector<std::vector<double>> shown(paper_metrics().size());  // means as printed, to mark the best
   for (std::size_t m = 0; m < paper_metrics().size(); ++m)
     for (const auto& method : results.methods) {
@@ -49,7 +54,8 @@ ResultTable data_table(const ExperimentResults& results, const DataInfo& data) {
     TableCell rank = count > 0 ? TableCell::number(ranking.average[i], 2) : TableCell("-");
     rank.best = count > 0 && ranking.average[i] == best_rank;
     row.push_back(rank);
-    row.push_back(TableCell::number(static_cast<double>(count), 0));
+    if (count < expected && count > 0)
+      table.notes.push_back(fmt::format("{}: {} of {} repetitions.", method.title, count, expected));
     table.rows.push_back(std::move(row));
     const std::size_t at = published_method(method.name);
     if (theirs != nullptr && at < published_methods().size()) {
@@ -60,7 +66,6 @@ ResultTable data_table(const ExperimentResults& results, const DataInfo& data) {
         printed.push_back(cell);
       }
       printed.push_back(TableCell::number(theirs->average_rank[at], 2));
-      printed.push_back("");
       for (auto& cell : printed) cell.theirs = true;
       table.rows.push_back(std::move(printed));
     }
@@ -158,18 +163,18 @@ void show_significance(const ExperimentResults& results, ReportSink& sink) {
         values(i, j) = mean(results.values(data[i]->name, methods[j]->key, metric));
     const Friedman test = friedman(values);
     const double difference = critical_difference(level, k, n);
-    sink.page().paragraph(
-        fmt::format("Friedman's test over {} data sets and {} methods: chi-squared {:.2f} (p = {:.4f}); with "
-                    "the correction of Iman and "
-                    "Davenport F({}, {}) = {:.2f}, p = {:.4f}. {} Nemenyi's critical difference of mean "
-                    "ranks is {:.2f}{}.",
-                    n, k, test.chi_squared, test.chi_squared_p, k - 1, (k - 1) * (n - 1), test.f, test.f_p,
-                    test.rejects(level) ? "The methods are not all alike."
-                                        : "That all methods are alike cannot be ruled out.",
-                    difference,
-                    difference > static_cast<double>(k - 1)
-                        ? ", more than ranks can differ: so few data sets cannot tell any pair apart"
-                        : ""));
+    std::string verdict = test.rejects(level) ? "The methods are not all alike."
+                                              : "That all methods are alike cannot be ruled out.";
+    if (std::isinf(test.f)) verdict = "Every data set ranks the methods alike, so F has no bound.";
+    sink.page().paragraph(fmt::format(
+        "Friedman's test over {} data sets and {} methods: chi-squared {:.2f} ({}); with the correction of "
+        "Iman and "
+        "Davenport F({}, {}) = {:.2f} ({}). {} Nemenyi's critical difference of mean ranks is {:.2f}{}.",
+        n, k, test.chi_squared, p_text(test.chi_squared_p), k - 1, (k - 1) * (n - 1), test.f,
+        p_text(test.f_p), verdict, difference,
+        difference > static_cast<double>(k - 1)
+            ? ", more than ranks can differ: so few data sets cannot tell any pair apart"
+            : ""));
     RankPlot plot{.title = "Mean ranks and critical difference",
                   .names = {},
                   .mean_ranks = test.mean_ranks,

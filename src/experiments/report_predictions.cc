@@ -33,6 +33,14 @@ Series validation_curve(const json& history, const std::string& metric) {
 
 }  // namespace
 
+bool has_learning(const ExperimentResults& results) {
+  const std::string metric = results.header.value("metric", "AP");
+  return std::any_of(results.cells.begin(), results.cells.end(), [&](const ResultCell& cell) {
+    return cell.fold == 0 && cell.result.is_object() && cell.result.contains("history") &&
+           validation_curve(cell.result["history"], metric).x.size() > 1;
+  });
+}
+
 void show_learning(const ExperimentResults& results, ReportSink& sink) {
   const std::string metric = results.header.value("metric", "AP");
   sink.page().begin_gallery(true);

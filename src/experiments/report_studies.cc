@@ -159,10 +159,10 @@ void show_similarity(const ExperimentResults& results, ReportSink& sink) {
       const auto cells = results.select(data.name, method.key);
       if (cells.empty() || !cells[0]->result.contains("similarity")) continue;
       const json& found = cells[0]->result["similarity"];
-      const std::size_t m = found.at("views").size();
+      if (found.at("epochs").empty()) continue;
+      const std::size_t m = found.at("views").size(), h = found["epochs"][0].at("sample").size();
       std::vector<std::string> names;
-      for (std::size_t v = 0; v < 2 * m; ++v)
-        names.push_back(fmt::format("{}{}", v < m ? "S" : "O", v % m + 1));
+      for (std::size_t v = 0; v < h; ++v) names.push_back(fmt::format("{}{}", v < m ? "S" : "O", v % m + 1));
       std::string views;
       for (std::size_t v = 0; v < m; ++v)
         views += fmt::format("{}{} {}", v ? ", " : "", v + 1, found["views"][v].get<std::string>());
@@ -178,12 +178,12 @@ void show_similarity(const ExperimentResults& results, ReportSink& sink) {
           HeatMap map{.title = fmt::format("Channel similarity after epoch {}", epoch.at("epoch").get<int>()),
                       .columns = names,
                       .rows = names,
-                      .values = Matrix<double>(2 * m, 2 * m),
+                      .values = Matrix<double>(h, h),
                       .diverging = true,
                       .numbers = false,
-                      .cell = std::clamp(300. / static_cast<double>(2 * m), 8., 30.)};
-          for (std::size_t a = 0; a < 2 * m; ++a)
-            for (std::size_t b = 0; b < 2 * m; ++b) {
+                      .cell = std::clamp(300. / static_cast<double>(h), 8., 30.)};
+          for (std::size_t a = 0; a < h; ++a)
+            for (std::size_t b = 0; b < h; ++b) {
               const auto& value = epoch.at(what)[a][b];
               map.values(a, b) = value.is_number() ? value.get<double>() : kMissing;
             }

@@ -4,6 +4,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <cerrno>
 #include <chrono>
 #include <cstring>
@@ -152,7 +153,9 @@ std::unique_ptr<Claim> CellStore::claim(const std::string& id) {
   const json owner = {
       {"world", world()}, {"host", host}, {"pid", long{getpid()}}, {"start", process_start(getpid())}};
   const std::string path = fmt::format("{}/{}.{}", folder, id, number);
-  const std::string scratch = fmt::format("{}/.{}-{}", folder, id, getpid());
+  // A new name each time, so that nobody who saw an old one can remove this one.
+  static std::atomic<unsigned> counter{0};
+  const std::string scratch = fmt::format("{}/.{}-{}-{}", folder, id, getpid(), counter++);
   write_text(scratch, owner.dump() + "\n");
   const bool won = ::link(scratch.c_str(), path.c_str()) == 0;
   const int why = errno;
@@ -191,6 +194,25 @@ void CellStore::fail(const Claim& claim, const json& failure_record) {
 void CellStore::forget_failure(const std::string& id) {
   std::error_code error;
   fs::remove(failure_path(id), error);
+}
+
+void CellStore::sweep() {
+  std::error_code error;
+  std::vector<fs::path> gone;
+  for (const auto& entry : fs::directory_iterator(directory_ + "/claims", error)) {
+    // A void claim on an open cell stays until the cell is taken over: removing it could hit a new claim of
+    // that name.
+    const std::string name = entry.path().filename().string(), id = name.substr(0, name.rfind('.'));
+    const bool scratch = name[0] == '.', settled = fs::exists(cell_path(id)) || fs::exists(failure_path(id));
+    if ((scratch || settled) && !alive(entry.path().string())) gone.push_back(entry.path());
+  }
+  for (const auto& entry : fs::directory_iterator(directory_ + "/cells", error)) {
+    const std::string name = entry.path().filename().string();
+    if (name[0] != '.') continue;
+    const auto claims = claims_of(directory_ + "/claims", name.substr(1, name.find('-') - 1));
+    if (claims.empty() || !alive(claims.back().second)) gone.push_back(entry.path());
+  }
+  for (const auto& path : gone) fs::remove_all(path, error);
 }
 
 json CellStore::read(const std::string& id, const std::string& file) const {

@@ -51,6 +51,8 @@ class CellStore {
   void finish(const Claim& claim, const std::map<std::string, std::string>& files);
   void fail(const Claim& claim, const nlohmann::json& error);
   void forget_failure(const std::string& id);
+  // Removes what killed processes left behind: void claims, half-written cells.
+  void sweep();
 
   std::string cell_path(const std::string& id) const { return directory_ + "/cells/" + id; }
   std::string failure_path(const std::string& id) const { return directory_ + "/failed/" + id + ".json"; }
