@@ -1,11 +1,12 @@
 #include "experiments/similarity.h"
 
 #include <algorithm>
+#include <cmath>
 #include <optional>
 
 #include "base/error.h"
 #include "experiments/cell.h"
-#include "methods/mtd.h"
+#include "methods/channels.h"
 
 namespace lacuna {
 
@@ -13,19 +14,10 @@ using nlohmann::json;
 
 namespace {
 
-// Sums of cosines over rows and the number of rows that have both views, for each pair of channels.
+// Sums of cosines over rows and the number of rows that have both views, for each pair of the 2m channels.
 struct Cosines {
-  Matrix<double> sum, rows;  // (h, h)
+  Matrix<double> sum, rows;  // (2m, 2m)
 
-  void add(const Items& items, std::size_t i, MatrixView<const float> cosines) {
-    if (sum.empty()) sum = Matrix<double>(cosines.rows, cosines.cols), rows = sum;
-    for (std::size_t a = 0; a < cosines.rows; ++a)
-      for (std::size_t b = 0; b < cosines.cols; ++b) {
-        if (items.W(i, a % items.views()) == 0 || items.W(i, b % items.views()) == 0) continue;
-        sum(a, b) += static_cast<double>(cosines(a, b));
-        rows(a, b) += 1;
-      }
-  }
   json means() const {
     json lines = json::array();
     for (std::size_t a = 0; a < sum.rows(); ++a) {
@@ -38,16 +30,35 @@ struct Cosines {
   }
 };
 
+double dot(std::span<const float> a, std::span<const float> b) {
+  double sum = 0;
+  for (std::size_t k = 0; k < a.size(); ++k) sum += static_cast<double>(a[k]) * static_cast<double>(b[k]);
+  return sum;
+}
+
+void add_row(const Items& items, const std::vector<Matrix<float>>& shared,
+             const std::vector<Matrix<float>>& own, std::size_t i, Cosines& to) {
+  const std::size_t m = items.views();
+  const auto channel = [&](std::size_t a) { return a < m ? shared[a].row(i) : own[a - m].row(i); };
+  for (std::size_t a = 0; a < 2 * m; ++a)
+    for (std::size_t b = 0; b < 2 * m; ++b) {
+      if (items.W(i, a % m) == 0 || items.W(i, b % m) == 0) continue;
+      const double norms = std::sqrt(dot(channel(a), channel(a)) * dot(channel(b), channel(b)));
+      to.sum(a, b) += norms > 0 ? dot(channel(a), channel(b)) / norms : 0;
+      to.rows(a, b) += 1;
+    }
+}
+
 class Watcher final : public FitContext {
  public:
-  Watcher(const Model& model, const NetworkMethod& network, const Selection& test,
+  Watcher(const Model& model, const ChannelReader& reader, const Selection& test,
           std::vector<std::int64_t> epochs)
-      : model_(model), network_(network), test_(test), epochs_(std::move(epochs)) {}
+      : model_(model), reader_(reader), test_(test), epochs_(std::move(epochs)) {}
 
   void before_training(std::uint64_t, std::uint64_t) override { look(0); }
   bool after_epoch(const EpochRecord& record, FunctionRef<void(Tensors&)>) override {
     if (stop_requested) fail(Exit::interrupted, "interrupted");
-    look(record.epoch);
+    if (record.member == 0) look(record.epoch);
     return true;
   }
   json found = json::array();
@@ -65,17 +76,17 @@ class Watcher final : public FitContext {
         if (views > most) most = views, sample = i;
       }
     }
-    Cosines one, all;
-    for (std::size_t i = 0; i < items_->rows(); ++i) {
-      const Matrix<float> cosines = network_.channel_similarity(*items_, i);
-      all.add(*items_, i, cosines);
-      if (i == sample) one.add(*items_, i, cosines);
-    }
+    std::vector<Matrix<float>> shared, own;
+    reader_.channels(*items_, shared, own);
+    const std::size_t width = 2 * items_->views();
+    Cosines one{Matrix<double>(width, width), Matrix<double>(width, width)}, all = one;
+    add_row(*items_, shared, own, sample, one);
+    for (std::size_t i = 0; i < items_->rows(); ++i) add_row(*items_, shared, own, i, all);
     found.push_back({{"epoch", epoch}, {"sample", one.means()}, {"mean", all.means()}});
   }
 
   const Model& model_;
-  const NetworkMethod& network_;
+  const ChannelReader& reader_;
   const Selection& test_;
   std::vector<std::int64_t> epochs_;
   std::optional<Items> items_;
@@ -85,10 +96,11 @@ class Watcher final : public FitContext {
 
 json channel_similarity(Model& model, const std::vector<std::int64_t>& epochs, const Selection& train,
                         const Selection& val, const Selection& test, std::uint64_t seed) {
-  const auto* network = dynamic_cast<const NetworkMethod*>(&model.method());
-  if (network == nullptr)
-    fail(Exit::usage, "method {} has no channels to compare; mtd has", model.method().traits().name);
-  Watcher watcher(model, *network, test, epochs);
+  const auto* reader = dynamic_cast<const ChannelReader*>(&model.method());
+  if (reader == nullptr)
+    fail(Exit::usage, "method {} has no shared and proprietary channels to compare; mtd:authors has",
+         model.method().traits().name);
+  Watcher watcher(model, *reader, test, epochs);
   watcher.seed = seed;
   model.fit(train, val, watcher);
   json views = json::array();

@@ -1,0 +1,21 @@
+// Methods with two channels a view (a shared one and the view's own) can show them, so that the experiments can look at
+// how well the channels come apart.
+#pragma once
+
+#include <vector>
+
+#include "base/matrix.h"
+#include "data/items.h"
+
+namespace lacuna {
+
+class ChannelReader {
+ public:
+  virtual ~ChannelReader() = default;
+  // shared[v] and own[v] (n, d_e): the embeddings of view v without masks and dropout; rows of missing instances mean
+  // nothing. May be called during fit, from FitContext::before_training and after_epoch.
+  virtual void channels(const Items& items, std::vector<Matrix<float>>& shared,
+                        std::vector<Matrix<float>>& own) const = 0;
+};
+
+}  // namespace lacuna
