@@ -71,7 +71,7 @@ void configure_tiles() {
 
 // Registers 0..3: sums (0 1 / 2 3); 4, 5: left; 6, 7: right.
 template <bool kTall>
-void multiply_tiles(std::size_t groups, const std::uint32_t* left, const std::uint32_t* right) {
+void multiply_tiles(std::size_t groups, const std::uint32_t* left, const std::uint32_t* right, Ahead& ahead) {
   constexpr std::size_t kLeftStride = kSide * 4, kRightStride = kColumns * 4;
   _tile_zero(0);
   _tile_zero(1);
@@ -80,6 +80,7 @@ void multiply_tiles(std::size_t groups, const std::uint32_t* left, const std::ui
     _tile_zero(3);
   }
   for (std::size_t g = 0; g < groups; g += kSide, left += kBlock, right += kSide * kColumns) {
+    for (int line = 0; line < 8; ++line) ahead.fetch_line();
     _tile_loadd(4, left, kLeftStride);
     _tile_loadd(6, right, kRightStride);
     _tile_loadd(7, right + kSide, kRightStride);
@@ -94,18 +95,19 @@ void multiply_tiles(std::size_t groups, const std::uint32_t* left, const std::ui
 }
 
 void tile(std::size_t groups, const std::uint32_t* left, const std::uint32_t* right, float* C,
-          std::size_t stride, std::size_t m, std::size_t n, bool accumulate) {
+          std::size_t stride, std::size_t m, std::size_t n, const TileEnd& end, Ahead& ahead) {
   configure_tiles();
   alignas(64) float sums[kRows * kColumns];
-  const bool tall = m > kSide, direct = m == kRows && n == kColumns && !accumulate;
+  const bool tall = m > kSide,
+             direct = m == kRows && n == kColumns && !end.accumulate && end.bias == nullptr && !end.relu;
   float* target = direct ? C : sums;
   const std::size_t target_stride = direct ? stride : kColumns;
   if (tall) {
-    multiply_tiles<true>(groups, left, right);
+    multiply_tiles<true>(groups, left, right, ahead);
     _tile_stored(2, target + kSide * target_stride, target_stride * 4);
     _tile_stored(3, target + kSide * target_stride + kSide, target_stride * 4);
   } else {
-    multiply_tiles<false>(groups, left, right);
+    multiply_tiles<false>(groups, left, right, ahead);
   }
   _tile_stored(0, target, target_stride * 4);
   _tile_stored(1, target + kSide, target_stride * 4);
@@ -115,7 +117,9 @@ void tile(std::size_t groups, const std::uint32_t* left, const std::uint32_t* ri
       const __mmask16 mask = first16(n - j);
       __m512 sum = _mm512_load_ps(sums + i * kColumns + j);
       float* c = C + i * stride + j;
-      if (accumulate) sum = _mm512_add_ps(sum, _mm512_maskz_loadu_ps(mask, c));
+      if (end.accumulate) sum = _mm512_add_ps(sum, _mm512_maskz_loadu_ps(mask, c));
+      if (end.bias != nullptr) sum = _mm512_add_ps(sum, _mm512_maskz_loadu_ps(mask, end.bias + j));
+      if (end.relu) sum = _mm512_max_ps(sum, _mm512_setzero_ps());
       _mm512_mask_storeu_ps(c, mask, sum);
     }
 }
@@ -132,6 +136,7 @@ constexpr Kernels kKernels = {2,
                               tile,
                               direct<Avx512, Bf16Pairs>,
                               finish<Avx512>,
+                              keep<Avx512>,
                               update<Avx512>};
 
 }  // namespace

@@ -27,6 +27,9 @@ struct Avx2 {
   static Vector multiply_add(Vector a, Vector b, Vector c) { return _mm256_fmadd_ps(a, b, c); }
   static Vector dot(Vector sum, Words a, Words b) { return multiply_add(a, b, sum); }
   static Vector max(Vector a, Vector b) { return _mm256_max_ps(a, b); }
+  static Vector where_positive(Vector x, Vector v) {
+    return _mm256_and_ps(_mm256_cmp_ps(x, set(0), _CMP_GT_OQ), v);
+  }
   static Vector root(Vector v) { return _mm256_sqrt_ps(v); }
 };
 

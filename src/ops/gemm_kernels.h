@@ -20,6 +20,41 @@
 
 namespace lacuna {
 
+// Memory that will be wanted soon: rows of a matrix, asked for line by line while a tile is computed, so that
+// packing the next panel does not wait for memory.
+class Ahead {
+ public:
+  Ahead() = default;
+  Ahead(const float* source, std::size_t stride, std::size_t rows, std::size_t cols)
+      : stride_(stride * sizeof(float)), rows_(rows) {
+    line_ = reinterpret_cast<const char*>(source);
+    end_ = line_ + cols * sizeof(float);
+    cols_ = cols * sizeof(float);
+  }
+  [[gnu::always_inline]] void fetch_line() {
+    if (line_ < end_) {
+      __builtin_prefetch(line_, 0, 2);
+      line_ += 64;
+    } else if (rows_ > 1) {
+      --rows_;
+      end_ += stride_;
+      line_ = end_ - cols_;
+    }
+  }
+
+ private:
+  const char *line_ = nullptr, *end_ = nullptr;
+  std::size_t stride_ = 0, cols_ = 0, rows_ = 0;
+};
+
+// What becomes of the sums of a tile: added to what C holds, the bias of its columns added (may be null),
+// max(0, .).
+struct TileEnd {
+  bool accumulate = false;
+  const float* bias = nullptr;
+  bool relu = false;
+};
+
 struct Kernels {
   std::size_t group;    // factors in a word
   std::size_t rows;     // of a left panel and of a tile
@@ -33,9 +68,9 @@ struct Kernels {
                         std::uint32_t* panel);
   Pack left_across, left_along, right_across, right_along;
 
-  // C (m, n) = or += left panel * right panel.
+  // C (m, n) = left panel * right panel, ended as `end` says. Asks for the memory of `ahead` meanwhile.
   void (*tile)(std::size_t groups, const std::uint32_t* left, const std::uint32_t* right, float* C,
-               std::size_t stride, std::size_t m, std::size_t n, bool accumulate);
+               std::size_t stride, std::size_t m, std::size_t n, const TileEnd& end, Ahead& ahead);
 
   // Y (m, n) += X (m, depth) W (depth, n) without packing, for a few rows. `X` is already rounded.
   void (*direct)(const float* X, std::size_t x_stride, const float* W, std::size_t w_stride,
@@ -43,6 +78,10 @@ struct Kernels {
 
   // Y (m, n): adds the bias (may be null), then max(0, .) if relu.
   void (*finish)(float* Y, std::size_t stride, std::size_t m, std::size_t n, const float* bias, bool relu);
+
+  // out (m, n) = S, or S where X > 0 and 0 elsewhere if X is not null.
+  void (*keep)(const float* S, std::size_t s_stride, const float* X, std::size_t x_stride, std::size_t m,
+               std::size_t n, float* out, std::size_t out_stride);
 
   // The optimiser's step of `m` rows of `n` parameters; pointers of ParameterView's matrices at the first of
   // them.

@@ -28,6 +28,9 @@ struct Avx512 {
   }
   static Vector multiply_add(Vector a, Vector b, Vector c) { return _mm512_fmadd_ps(a, b, c); }
   static Vector max(Vector a, Vector b) { return _mm512_max_ps(a, b); }
+  static Vector where_positive(Vector x, Vector v) {
+    return _mm512_maskz_mov_ps(_mm512_cmp_ps_mask(x, set(0), _CMP_GT_OQ), v);
+  }
   static Vector root(Vector v) { return _mm512_sqrt_ps(v); }
 };
 

@@ -33,6 +33,7 @@ struct Sse2 {
   static Vector multiply_add(Vector a, Vector b, Vector c) { return a * b + c; }
   static Vector dot(Vector sum, Words a, Words b) { return multiply_add(a, b, sum); }
   static Vector max(Vector a, Vector b) { return _mm_max_ps(a, b); }
+  static Vector where_positive(Vector x, Vector v) { return _mm_and_ps(_mm_cmpgt_ps(x, set(0)), v); }
   static Vector root(Vector v) { return _mm_sqrt_ps(v); }
 };
 

@@ -3,7 +3,8 @@
 // code that its machine cannot run.
 //
 // S gives Vector (kLanes floats), Words (what one load of panel words yields), load, store, their partial
-// forms, load_words, broadcast_words, dot, set, max, root; and kRows x kColumns, the shape of a tile.
+// forms, load_words, broadcast_words, dot, multiply_add, set, max, where_positive, root; and kRows x
+// kColumns, the shape of a tile.
 #pragma once
 
 #include <cstddef>
@@ -17,13 +18,15 @@ namespace {
 // C (M, n) with M known: the sums stay in registers while the panels stream by.
 template <class S, std::size_t M, std::size_t kVectors>
 void fixed_tile(std::size_t groups, const std::uint32_t* left, const std::uint32_t* right, float* C,
-                std::size_t stride, std::size_t n, bool accumulate) {
+                std::size_t stride, std::size_t n, const TileEnd& end, Ahead& ahead) {
   typename S::Vector sum[M][kVectors];
 #pragma GCC unroll 16
   for (std::size_t i = 0; i < M; ++i)
 #pragma GCC unroll 4
     for (std::size_t v = 0; v < kVectors; ++v) sum[i][v] = S::set(0);
+  Ahead next = ahead;
   for (std::size_t g = 0; g < groups; ++g) {
+    next.fetch_line();
     typename S::Words b[kVectors];
 #pragma GCC unroll 4
     for (std::size_t v = 0; v < kVectors; ++v) b[v] = S::load_words(right + g * S::kColumns + v * S::kLanes);
@@ -38,25 +41,34 @@ void fixed_tile(std::size_t groups, const std::uint32_t* left, const std::uint32
   for (std::size_t i = 0; i < M; ++i)
 #pragma GCC unroll 4
     for (std::size_t v = 0; v < kVectors; ++v) {
+      if (n <= v * S::kLanes) continue;
       float* c = C + i * stride + v * S::kLanes;
-      if (n >= (v + 1) * S::kLanes) {
-        S::store(c, accumulate ? S::load(c) + sum[i][v] : sum[i][v]);
-      } else if (n > v * S::kLanes) {
-        const std::size_t rest = n - v * S::kLanes;
-        S::store_some(c, accumulate ? S::load_some(c, rest) + sum[i][v] : sum[i][v], rest);
+      const std::size_t rest = n - v * S::kLanes;
+      typename S::Vector y = sum[i][v];
+      if (rest >= S::kLanes) {
+        if (end.accumulate) y += S::load(c);
+        if (end.bias != nullptr) y += S::load(end.bias + v * S::kLanes);
+        if (end.relu) y = S::max(y, S::set(0));
+        S::store(c, y);
+      } else {
+        if (end.accumulate) y += S::load_some(c, rest);
+        if (end.bias != nullptr) y += S::load_some(end.bias + v * S::kLanes, rest);
+        if (end.relu) y = S::max(y, S::set(0));
+        S::store_some(c, y, rest);
       }
     }
+  ahead = next;
 }
 
 template <class S, std::size_t M = S::kRows>
 void tile(std::size_t groups, const std::uint32_t* left, const std::uint32_t* right, float* C,
-          std::size_t stride, std::size_t m, std::size_t n, bool accumulate) {
+          std::size_t stride, std::size_t m, std::size_t n, const TileEnd& end, Ahead& ahead) {
   if constexpr (M > 1)
-    if (m < M) return tile<S, M - 1>(groups, left, right, C, stride, m, n, accumulate);
+    if (m < M) return tile<S, M - 1>(groups, left, right, C, stride, m, n, end, ahead);
   if (n <= S::kLanes)
-    fixed_tile<S, M, 1>(groups, left, right, C, stride, n, accumulate);
+    fixed_tile<S, M, 1>(groups, left, right, C, stride, n, end, ahead);
   else
-    fixed_tile<S, M, S::kColumns / S::kLanes>(groups, left, right, C, stride, n, accumulate);
+    fixed_tile<S, M, S::kColumns / S::kLanes>(groups, left, right, C, stride, n, end, ahead);
 }
 
 // Four rows of W at a time, so that Y is read and written once for four steps of the sum.
@@ -102,6 +114,23 @@ void finish(float* Y, std::size_t stride, std::size_t m, std::size_t n, const fl
         S::store(y, v);
       else
         S::store_some(y, v, count);
+    }
+  }
+}
+
+template <class S>
+void keep(const float* from, std::size_t from_stride, const float* X, std::size_t x_stride, std::size_t m,
+          std::size_t n, float* out, std::size_t out_stride) {
+  for (std::size_t i = 0; i < m; ++i, from += from_stride, out += out_stride) {
+    std::size_t j = 0;
+    for (; j + S::kLanes <= n; j += S::kLanes) {
+      const typename S::Vector v = S::load(from + j);
+      S::store(out + j, X == nullptr ? v : S::where_positive(S::load(X + i * x_stride + j), v));
+    }
+    if (const std::size_t rest = n - j; rest != 0) {
+      const typename S::Vector v = S::load_some(from + j, rest);
+      S::store_some(out + j,
+                    X == nullptr ? v : S::where_positive(S::load_some(X + i * x_stride + j, rest), v), rest);
     }
   }
 }
@@ -173,6 +202,7 @@ constexpr Kernels make_kernels(std::size_t group, std::size_t depth) {
           tile<S>,
           direct<S, Elements>,
           finish<S>,
+          keep<S>,
           update<S>};
 }
 

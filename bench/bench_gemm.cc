@@ -1,0 +1,187 @@
+// The products of the layers at the shapes of both networks, beside the machine's limit and the packaged
+// libraries.
+//
+//   bench_gemm [--seconds S] [--threads T]      JSON lines on stdout, one a measurement
+//   bench_gemm --peer NAME N IN OUT S T         one library at one shape (the program calls itself so that
+//   the
+//                                               libraries' thread pools do not disturb each other)
+#include <dlfcn.h>
+#include <fmt/core.h>
+
+#include <cstdint>
+#include <cstdlib>
+#include <cstring>
+#include <string>
+
+#include "base/random.h"
+#include "base/threads.h"
+#include "ops/gemm.h"
+#include "ops/machine.h"
+#include "ops/peaks.h"
+
+namespace lacuna {
+namespace {
+
+struct Shape {
+  std::size_t in, out;
+};
+// The paper's network on Corel5k: encoders of the 4096-column views, of the 512-column view; then `best`.
+constexpr Shape kShapes[] = {{4096, 3277}, {3277, 3277}, {3277, 1500}, {1500, 512}, {512, 410},
+                             {1000, 800},  {512, 260},   {96, 1024},   {1024, 512}};
+
+Matrix<float> random_matrix(std::size_t rows, std::size_t cols) {
+  Matrix<float> A(rows, cols);
+  Random random(rows * 7919 + cols, Purpose::test);
+  for (float& x : A.values()) x = random.uniform(-1, 1);
+  return A;
+}
+
+using CblasSgemm = void (*)(int order, int trans_a, int trans_b, int m, int n, int k, float alpha,
+                            const float* a, int lda, const float* b, int ldb, float beta, float* c, int ldc);
+using DnnlSgemm = int (*)(char trans_a, char trans_b, std::int64_t m, std::int64_t n, std::int64_t k,
+                          float alpha, const float* a, std::int64_t lda, const float* b, std::int64_t ldb,
+                          float beta, float* c, std::int64_t ldc);
+
+template <class F>
+F symbol(void* library, const char* name) {
+  void* found = library == nullptr ? nullptr : dlsym(library, name);
+  if (found == nullptr) {
+    fmt::print(stderr, "bench_gemm: no {} (tools/install-packages.sh bench)\n", name);
+    std::exit(1);
+  }
+  return reinterpret_cast<F>(found);
+}
+
+int run_peer(const std::string& name, std::size_t n, std::size_t in, std::size_t out, double seconds,
+             int count) {
+  const auto X = random_matrix(n, in), W = random_matrix(in, out);
+  Matrix<float> Y(n, out);
+  const int m = static_cast<int>(n), k = static_cast<int>(in), columns = static_cast<int>(out);
+  Timing t;
+  if (name == "onednn") {
+    setenv("DNNL_MAX_CPU_ISA", "AVX512_CORE_BF16", 1);  // its AMX kernels fail on some machines
+    const auto gemm = symbol<DnnlSgemm>(dlopen("libdnnl.so.2", RTLD_NOW), "dnnl_sgemm");
+    t = measure(seconds, [&] {
+      gemm('N', 'N', m, columns, k, 1, X.data(), k, W.data(), columns, 0, Y.data(), columns);
+    });
+  } else {
+    void* library = dlopen("libopenblas.so.0", RTLD_NOW);
+    const auto gemm = symbol<CblasSgemm>(library, "cblas_sgemm");
+    symbol<void (*)(int)>(library, "openblas_set_num_threads")(count);
+    t = measure(seconds, [&] {
+      gemm(101, 111, 111, m, columns, k, 1, X.data(), k, W.data(), columns, 0, Y.data(), columns);
+    });
+  }
+  fmt::print("{}\n", t.best);
+  return 0;
+}
+
+// The library's time at this shape, in a process of its own; 0 if it is not installed.
+double peer_seconds(const std::string& program, const std::string& environment, const std::string& name,
+                    std::size_t n, const Shape& shape, double seconds, int count) {
+  const std::string command = fmt::format("OMP_NUM_THREADS={} {} '{}' --peer {} {} {} {} {} {}", count,
+                                          environment, program, name, n, shape.in, shape.out, seconds, count);
+  std::FILE* pipe = popen(command.c_str(), "r");
+  double result = 0;
+  if (pipe == nullptr || std::fscanf(pipe, "%lf", &result) != 1) result = 0;
+  if (pipe != nullptr) pclose(pipe);
+  return result;
+}
+
+void print(const std::string& name, double value, const char* unit, const std::string& peer, double ratio,
+           double limit, double spread) {
+  fmt::print("{{\"name\": \"{}\", \"value\": {:.4g}, \"unit\": \"{}\", ", name, value, unit);
+  fmt::print("\"peer\": {}, \"ratio\": {}, ", peer.empty() ? "null" : "\"" + peer + "\"",
+             peer.empty() ? "null" : fmt::format("{:.3g}", ratio));
+  fmt::print("\"limit\": {}, \"share\": {}, ", limit > 0 ? fmt::format("{:.4g}", limit) : "null",
+             limit > 0 ? fmt::format("{:.3g}", value / limit) : "null");
+  fmt::print("\"spread\": {:.2g}}}\n", spread);
+  std::fflush(stdout);
+}
+
+struct Peers {
+  std::string best;
+  double seconds = 0;
+};
+
+Peers best_peer(const std::string& program, std::size_t n, const Shape& shape, double seconds, int count) {
+  Peers peers;
+  const auto offer = [&](const std::string& label, const std::string& environment, const std::string& name) {
+    const double t = peer_seconds(program, environment, name, n, shape, seconds, count);
+    if (t > 0 && (peers.seconds == 0 || t < peers.seconds)) peers = {label, t};
+  };
+  offer("oneDNN sgemm", "", "onednn");
+  offer("OpenBLAS (own choice of kernel)", "", "openblas");
+  offer("OpenBLAS (SkylakeX)", "OPENBLAS_CORETYPE=SkylakeX", "openblas");
+  return peers;
+}
+
+void bench_layer(const std::string& program, std::size_t n, const Shape& shape, double seconds, int count,
+                 double f32, double bf16, bool peers) {
+  const double work = 2. * static_cast<double>(n * shape.in) * static_cast<double>(shape.out);
+  const auto X = random_matrix(n, shape.in), dY = random_matrix(n, shape.out);
+  auto W = random_matrix(shape.in, shape.out);
+  Matrix<float> momentum(shape.in, shape.out), b(1, shape.out), b_momentum(1, shape.out), Y(n, shape.out),
+      dX(n, shape.in);
+  UpdateRule rule;
+  rule.rate = 1e-6;
+  const std::string size = fmt::format("{}x{}x{}", n, shape.in, shape.out);
+  const Peers peer = peers ? best_peer(program, n, shape, seconds, count) : Peers{};
+  for (Precision precision : {Precision::f32, Precision::bf16}) {
+    const bool low = precision == Precision::bf16;
+    const double limit = low ? bf16 : f32;
+    const char* label = low ? "bf16" : "f32";
+    const Timing forward = measure(seconds, [&] { linear_forward(X, W, b.row(0), true, precision, Y); });
+    print(fmt::format("gemm {} forward {}", label, size), work / forward.best * 1e-9, "GFLOP/s", peer.best,
+          peer.seconds / forward.best, limit * 1e-9, forward.spread());
+    const Timing backward = measure(seconds, [&] {
+      linear_backward(X, dY, true, precision, rule, {W, momentum, {}, {}}, {b, b_momentum, {}, {}}, dX);
+    });
+    print(fmt::format("gemm {} backward with update {}", label, size), 2 * work / backward.best * 1e-9,
+          "GFLOP/s", "", 0, limit * 1e-9, backward.spread());
+  }
+}
+
+int run(int argc, char** argv) {
+  if (argc == 8 && std::strcmp(argv[1], "--peer") == 0)
+    return run_peer(argv[2], std::strtoul(argv[3], nullptr, 10), std::strtoul(argv[4], nullptr, 10),
+                    std::strtoul(argv[5], nullptr, 10), std::strtod(argv[6], nullptr), std::atoi(argv[7]));
+  double seconds = .3;
+  int count = threads();
+  bool peers = true;
+  for (int i = 1; i < argc; ++i) {
+    if (std::strcmp(argv[i], "--seconds") == 0 && i + 1 < argc)
+      seconds = std::strtod(argv[++i], nullptr);
+    else if (std::strcmp(argv[i], "--threads") == 0 && i + 1 < argc)
+      count = std::atoi(argv[++i]);
+    else if (std::strcmp(argv[i], "--no-peers") == 0)
+      peers = false;
+    else {
+      fmt::print(stderr, "usage: bench_gemm [--seconds S] [--threads T] [--no-peers]\n");
+      return 2;
+    }
+  }
+  set_threads(count);
+  const double f32 = peak_f32(count), bf16 = peak_bf16(count), bandwidth = triad(count);
+  print("peak f32", f32 * 1e-9, "GFLOP/s", "", 0, 0, 0);
+  print("peak bf16", bf16 * 1e-9, "GFLOP/s", "", 0, 0, 0);
+  print("triad", bandwidth * 1e-9, "GB/s", "", 0, 0, 0);
+  for (std::size_t n : {std::size_t{128}, std::size_t{64}})
+    for (const Shape& shape : kShapes) bench_layer(argv[0], n, shape, seconds, count, f32, bf16, peers);
+  {
+    const auto A = random_matrix(3500, 3500), B = random_matrix(3500, 3500);
+    Matrix<float> C(3500, 3500);
+    const Timing t = measure(seconds, [&] { multiply(A, B, Transpose::none, false, C); });
+    const Peers peer = peers ? best_peer(argv[0], 3500, {3500, 3500}, seconds, count) : Peers{};
+    print("multiply f32 3500x3500x3500", 2 * 3500. * 3500 * 3500 / t.best * 1e-9, "GFLOP/s", peer.best,
+          peer.seconds / t.best, f32 * 1e-9, t.spread());
+  }
+  return 0;
+}
+
+}  // namespace
+}  // namespace lacuna
+
+int main(int argc, char** argv) {
+  return lacuna::run(argc, argv);
+}

@@ -1,0 +1,124 @@
+#include "ops/peaks.h"
+
+#include <immintrin.h>
+
+#include <cstdint>
+#include <thread>
+
+#include "base/matrix.h"
+#include "ops/machine.h"
+
+namespace lacuna {
+namespace {
+
+constexpr std::size_t kSteps = 4'000'000;
+volatile float sink;
+
+// Twelve independent sums hide the latency of the multiply-add.
+__attribute__((target("avx512f"))) void fma_512() {
+  __m512 sum[12], x = _mm512_set1_ps(1e-9f);
+  for (auto& s : sum) s = _mm512_setzero_ps();
+  for (std::size_t i = 0; i < kSteps; ++i)
+#pragma GCC unroll 12
+    for (int j = 0; j < 12; ++j) sum[j] = _mm512_fmadd_ps(x, x, sum[j]);
+  for (auto& s : sum) x = _mm512_add_ps(x, s);
+  sink = _mm512_cvtss_f32(x);
+}
+
+__attribute__((target("avx2,fma"))) void fma_256() {
+  __m256 sum[12], x = _mm256_set1_ps(1e-9f);
+  for (auto& s : sum) s = _mm256_setzero_ps();
+  for (std::size_t i = 0; i < kSteps; ++i)
+#pragma GCC unroll 12
+    for (int j = 0; j < 12; ++j) sum[j] = _mm256_fmadd_ps(x, x, sum[j]);
+  for (auto& s : sum) x = _mm256_add_ps(x, s);
+  sink = _mm256_cvtss_f32(x);
+}
+
+void multiply_add_128() {
+  __m128 sum[12], x = _mm_set1_ps(1e-9f);
+  for (auto& s : sum) s = _mm_setzero_ps();
+  for (std::size_t i = 0; i < kSteps; ++i)
+#pragma GCC unroll 12
+    for (int j = 0; j < 12; ++j) sum[j] = _mm_add_ps(sum[j], _mm_mul_ps(x, sum[j]));
+  for (auto& s : sum) x = _mm_add_ps(x, s);
+  sink = _mm_cvtss_f32(x);
+}
+
+__attribute__((target("avx512f,avx512bf16"))) void dot_bf16() {
+  __m512 sum[12];
+  for (auto& s : sum) s = _mm512_setzero_ps();
+  __m512bh x = _mm512_cvtne2ps_pbh(_mm512_set1_ps(1e-9f), _mm512_set1_ps(1e-9f));
+  for (std::size_t i = 0; i < kSteps; ++i)
+#pragma GCC unroll 12
+    for (int j = 0; j < 12; ++j) sum[j] = _mm512_dpbf16_ps(sum[j], x, x);
+  __m512 total = sum[0];
+  for (auto& s : sum) total = _mm512_add_ps(total, s);
+  sink = _mm512_cvtss_f32(total);
+}
+
+constexpr std::size_t kTileSteps = 1'000'000;
+__attribute__((target("amx-tile,amx-bf16"))) void dot_tiles() {
+  struct alignas(64) {
+    std::uint8_t palette = 1, start_row = 0, reserved[14] = {};
+    std::uint16_t row_bytes[16] = {64, 64, 64, 64, 64, 64, 64, 64};
+    std::uint8_t rows[16] = {16, 16, 16, 16, 16, 16, 16, 16};
+  } configuration;
+  alignas(64) float tile[256] = {};
+  _tile_loadconfig(&configuration);
+  _tile_zero(0);
+  _tile_zero(1);
+  _tile_zero(2);
+  _tile_zero(3);
+  _tile_loadd(4, tile, 64);
+  _tile_loadd(5, tile, 64);
+  for (std::size_t i = 0; i < kTileSteps; ++i) {
+    _tile_dpbf16ps(0, 4, 5);
+    _tile_dpbf16ps(1, 4, 5);
+    _tile_dpbf16ps(2, 4, 5);
+    _tile_dpbf16ps(3, 4, 5);
+  }
+  _tile_stored(0, tile, 64);
+  _tile_release();
+  sink = tile[0];
+}
+
+template <class F>
+double rate(int threads, double amount, F&& work) {
+  const Timing t = measure(.3, [&] {
+    std::vector<std::thread> others;
+    for (int i = 1; i < threads; ++i) others.emplace_back([&, i] { work(i); });
+    work(0);
+    for (auto& other : others) other.join();
+  });
+  return threads * amount / t.best;
+}
+
+}  // namespace
+
+double peak_f32(int threads) {
+  constexpr double kOps = 2. * 12 * kSteps;
+  if (has_isa(Isa::avx512)) return rate(threads, 16 * kOps, [](int) { fma_512(); });
+  if (has_isa(Isa::avx2)) return rate(threads, 8 * kOps, [](int) { fma_256(); });
+  return rate(threads, 4 * kOps, [](int) { multiply_add_128(); });
+}
+
+double peak_bf16(int threads) {
+  if (has_isa(Isa::amx)) return rate(threads, 4. * 2 * 16 * 16 * 32 * kTileSteps, [](int) { dot_tiles(); });
+  if (has_isa(Isa::bf16)) return rate(threads, 2. * 32 * 12 * kSteps, [](int) { dot_bf16(); });
+  return 0;
+}
+
+double triad(int threads) {
+  constexpr std::size_t kCount = std::size_t{24} << 20;  // 3 x 96 MiB a thread
+  std::vector<Matrix<float>> memory;
+  for (int i = 0; i < 3 * threads; ++i) memory.emplace_back(1, kCount);
+  return rate(threads, 12. * kCount, [&](int t) {
+    float* a = memory[static_cast<std::size_t>(3 * t)].data();
+    const float *b = memory[static_cast<std::size_t>(3 * t + 1)].data(),
+                *c = memory[static_cast<std::size_t>(3 * t + 2)].data();
+    for (std::size_t i = 0; i < kCount; ++i) a[i] = b[i] + .5f * c[i];
+  });
+}
+
+}  // namespace lacuna
