@@ -12,5 +12,6 @@ std::unique_ptr<Method> make_cdmm();
 std::unique_ptr<Method> make_naim3l();
 std::unique_ptr<Method> make_mtd();
 std::unique_ptr<Method> make_dicnet();
+std::unique_ptr<Method> make_c2ae();
 
 }  // namespace lacuna

@@ -1,7 +1,6 @@
 // DICNet (AAAI 2023), the supervised program of its authors: the network of nn/mtd.h with one channel, an
 // embedding as wide as there are labels, no masks, and an instance contrast between pairs of views. Missing
 // instances are zero rows (their program fills them with noise, which reaches batch norm's statistics only).
-// The epoch is selected as for MTD; their weights differ in the share of AUC (.25 instead of .5).
 #include "methods/all.h"
 #include "methods/mtd.h"
 
@@ -29,6 +28,7 @@ class Dicnet final : public TwoChannelMethod {
     t.shuffle = false;
     t.optimiser = "sgd";
     t.rate = .1;
+    t.select = "dicnet";
   }
 
   Traits traits() const override {

@@ -24,6 +24,7 @@ struct Entry {
 constexpr Entry kMethods[] = {
     {"mtd", make_mtd},        //
     {"dicnet", make_dicnet},  //
+    {"c2ae", make_c2ae},      //
     {"prior", make_prior},    //
     {"cdmm", make_cdmm},      //
     {"naim3l", make_naim3l},  //

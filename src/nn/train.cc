@@ -300,15 +300,19 @@ void TrainOptions::declare(Options& o) {
       .range(0, .999999);
   o.add("validate-every", validate_every, "epochs between validations").range(1, kMany);
   o.add("patience", patience, "stop after so many epochs without a better one; 0 = never").range(0, kMany);
-  std::vector<std::string> selections = {"authors", "last"};
+  std::vector<std::string> selections = {"authors", "last", "dicnet", "F1"};
   selections.insert(selections.end(), metric_names().begin(), metric_names().end());
   o.add("select", select,
-        "which epoch is kept: authors = best .5 AP + .25 (1-RL) + .5 AUC, a metric, or the last")
+        "which epoch is kept: authors = best .5 AP + .25 (1-RL) + .5 AUC, dicnet = with .25 AUC, F1 = "
+        "micro-F1 + macro-F1, "
+        "a metric, or the last")
       .choices(selections);
 }
 
 double selection_score(const Metrics& metrics, const std::string& select) {
   if (select == "authors") return .5 * metrics.ap + .25 * metrics.rl + .5 * metrics.auc;
+  if (select == "dicnet") return .5 * metrics.ap + .25 * metrics.rl + .25 * metrics.auc;
+  if (select == "F1") return metrics.micro_f1 + metrics.macro_f1;
   return metrics.by_name(select);
 }
 

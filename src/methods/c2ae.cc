@@ -1,0 +1,58 @@
+// C2AE (AAAI 2017) after its authors' program (nn/c2ae.h). A single-view method: one model a view, the best
+// on validation is kept. Of theirs, the second decoder that nobody uses is left out, and the last batch of an
+// epoch is not topped up.
+#include "nn/c2ae.h"
+
+#include "methods/adapt.h"
+#include "methods/all.h"
+#include "methods/network_method.h"
+
+namespace lacuna {
+namespace {
+
+class C2ae final : public NetworkMethod {
+ public:
+  C2ae() {
+    train_options_.epochs = 50;
+    train_options_.batch = 500;
+    train_options_.rate = 1e-4;
+    train_options_.momentum = .99;
+    train_options_.weight_decay = 1e-3;
+    train_options_.select = "F1";
+  }
+  Traits traits() const override {
+    return {.name = "c2ae",
+            .title = "C2AE",
+            .source = "AAAI 2017",
+            .multi_view = false,
+            .missing_views = false,
+            .probabilities = true};
+  }
+  void declare(Options& o) override {
+    options_.declare(o);
+    o.add("epochs", train_options_.epochs, "passes over the training rows").range(1, 1e9);
+    o.add("batch", train_options_.batch, "rows of a step").range(1, 1e9);
+    o.add("rate", train_options_.rate, "learning rate").range(0, 1e3).symbol("η");
+    o.add("momentum", train_options_.momentum, "momentum").range(0, .999999);
+    o.add("weight-decay", train_options_.weight_decay, "weight decay of the matrices").range(0, 1e3);
+    o.add("select", train_options_.select,
+          "which epoch is kept: best micro-F1 + macro-F1 (F1), AP, or the last")
+        .choices({"F1", "AP", "last"});
+  }
+
+ protected:
+  std::unique_ptr<Network> make_network(const NetworkShape& shape, std::uint64_t seed) const override {
+    return std::make_unique<C2aeNetwork<float>>(options_, shape, seed);
+  }
+
+ private:
+  C2aeOptions options_;
+};
+
+}  // namespace
+
+std::unique_ptr<Method> make_c2ae() {
+  return per_view([]() -> std::unique_ptr<Method> { return std::make_unique<C2ae>(); });
+}
+
+}  // namespace lacuna

@@ -1,0 +1,133 @@
+// C2AE: its gradients, its update rule, and that it learns.
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <cmath>
+#include <filesystem>
+#include <map>
+
+#include "base/threads.h"
+#include "data/simulate.h"
+#include "methods/model.h"
+#include "network_cases.h"
+#include "nn/c2ae.h"
+
+namespace lacuna {
+namespace {
+
+TEST(C2ae, GradientsAreThoseOfTheReturnedLoss) {
+  for (std::uint64_t seed = 1; seed <= 4; ++seed) {
+    const Items items =
+        random_items({.rows = 7, .columns = {6}, .labels = 4 + seed, .missing_views = 0}, seed);
+    const C2aeOptions options{.hidden = 5, .alpha = .7, .margin = 2};
+    C2aeNetwork<double> network(options, shape_of(items), seed);
+    network.keep({});
+    // Larger weights than the authors start with, so that no unit is stuck at its bend.
+    Random random(seed, Purpose::test, 1);
+    network.visit([&](const std::string&, ParameterView<double> p, bool) {
+      for (std::size_t i = 0; i < p.value.rows; ++i)
+        for (double& w : p.value.row(i)) w = .5 * static_cast<double>(random.normal());
+    });
+    const auto rows = all_rows(items);
+    const Batch batch{&items, rows, seed, 0, 0};
+    std::map<std::string, Matrix<double>> before, after;
+    const auto copy_to = [&](std::map<std::string, Matrix<double>>& to) {
+      network.visit([&](const std::string& name, ParameterView<double> p, bool) {
+        to[name] = Matrix<double>(p.value.rows, p.value.cols);
+        to[name].copy_from(p.value);
+      });
+    };
+    const auto restore = [&] {
+      network.visit([&](const std::string& name, ParameterView<double> p, bool) {
+        for (std::size_t i = 0; i < p.value.rows; ++i)
+          std::ranges::copy(before[name].row(i), p.value.row(i).begin());
+      });
+    };
+    copy_to(before);
+    network.step(batch, gradient_rule());
+    copy_to(after);
+    restore();
+    for (const auto& [name, old] : before)
+      for (std::size_t i = 0; i < old.rows(); ++i)
+        for (std::size_t j = 0; j < old.cols(); ++j) {
+          const auto loss_at = [&](double value) {
+            network.visit([&](const std::string& other, ParameterView<double> p, bool) {
+              if (other == name) p.value(i, j) = value;
+            });
+            const double loss = network.step(batch, gradient_rule()).total();
+            restore();
+            return loss;
+          };
+          const double h = 1e-6, numeric = (loss_at(old(i, j) + h) - loss_at(old(i, j) - h)) / (2 * h);
+          ASSERT_NEAR(old(i, j) - after[name](i, j), numeric, 1e-6 + 1e-5 * std::abs(numeric)) << name;
+        }
+  }
+}
+
+// With all weights 0 every score is 1/2 and every embedding 0: each pair counts exp(0) / μ, and AᵀA is 0
+// instead of I.
+TEST(C2ae, LossesOfNothing) {
+  Items items =
+      random_items({.rows = 5, .columns = {4}, .labels = 6, .missing_views = 0, .missing_labels = 0}, 2);
+  for (std::size_t j = 0; j < 6; ++j) items.Y(0, j) = 1;  // no negative, so no pair
+  for (std::size_t i = 1; i < 5; ++i) items.Y(i, 0) = 1, items.Y(i, 1) = 0;
+  C2aeNetwork<double> network({.reduction = .5, .hidden = 4, .orthogonal = .25, .margin = 3}, shape_of(items),
+                              5);
+  network.keep({});
+  network.visit([&](const std::string&, ParameterView<double> p, bool) {
+    for (std::size_t i = 0; i < p.value.rows; ++i) std::ranges::fill(p.value.row(i), 0.);
+  });
+  const auto rows = all_rows(items);
+  const Losses losses = network.step({&items, rows, 1, 0, 0}, {});
+  EXPECT_NEAR(losses.entries[1].value, .25 * (3 + 3), 1e-12);
+  EXPECT_NEAR(losses.entries[2].value, 4. / 3, 1e-12);
+  EXPECT_NEAR(losses.total(), 1.5 + .5 * 4. / 3, 1e-12);
+}
+
+// The first step divides every gradient by itself: all parameters with a gradient move by the rate.
+TEST(C2ae, FirstStepMovesByTheRate) {
+  const Items items = random_items({.rows = 9, .columns = {4}, .labels = 6, .missing_views = 0}, 2);
+  C2aeNetwork<double> network({.hidden = 4}, shape_of(items), 5);
+  network.keep({});
+  std::vector<double> before;
+  network.visit([&](const std::string&, ParameterView<double> p, bool) {
+    for (std::size_t i = 0; i < p.value.rows; ++i)
+      before.insert(before.end(), p.value.row(i).begin(), p.value.row(i).end());
+  });
+  const auto rows = all_rows(items);
+  UpdateRule rule;
+  rule.rate = 1e-3;
+  network.step({&items, rows, 1, 2, 0}, rule);  // epoch 2: two factors of .98
+  std::size_t at = 0;
+  network.visit([&](const std::string& name, ParameterView<double> p, bool) {
+    for (std::size_t i = 0; i < p.value.rows; ++i)
+      for (const double w : p.value.row(i)) {
+        const double moved = std::abs(w - before[at++]);
+        EXPECT_TRUE(std::abs(moved - 1e-3 * .98 * .98) < 1e-9 || moved == 0) << name << " " << moved;
+      }
+  });
+}
+
+TEST(C2ae, LearnsAndPredictsTheSameAfterLoading) {
+  const Simulated simulated =
+      simulate({.rows = 500, .views = 2, .labels = 6, .noise = .3, .sizes = {20, 12}, .seed = 4});
+  Model model("c2ae");
+  for (const auto& [name, value] : Changes{{"epochs", "100"},
+                                           {"batch", "100"},
+                                           {"hidden", "64"},
+                                           {"rate", "1e-3"},
+                                           {"rate-decay", "1"},
+                                           {"select", "AP"}})
+    model.options().set(name, value, "test");
+  model.fit(select_all(simulated.data), .2, 3);
+  EXPECT_GT(model.validation()->macro_auc, .6);  // no knowledge of the items: .5
+  const auto path = std::filesystem::temp_directory_path() / fmt::format("lacuna_c2ae_{}", ::getpid());
+  model.save(path.string());
+  const Matrix<float> before = model.predict(simulated.data),
+                      after = Model::load(path.string()).predict(simulated.data);
+  EXPECT_TRUE(std::ranges::equal(before.values(), after.values()));
+  std::filesystem::remove(path);
+}
+
+}  // namespace
+}  // namespace lacuna
