@@ -148,6 +148,7 @@ class PerView final : public Method {
         best_view_ = v;
         mean_ = mean;
       }
+      if (inner_context.stopped) break;
     }
     if (!best_) fail(Exit::data, "no view of the training rows has an instance");
   }
@@ -187,7 +188,7 @@ class PerView final : public Method {
       EpochRecord mine = record;
       mine.member = static_cast<std::int64_t>(v);
       mine.members = static_cast<std::int64_t>(m);
-      return outer.after_epoch(mine, [&](Tensors& file) {
+      const bool go_on = outer.after_epoch(mine, [&](Tensors& file) {
         Tensors current, best;
         snapshot(current);
         file.put_all("current.", current);
@@ -201,12 +202,15 @@ class PerView final : public Method {
           file.metadata["best_ap"] = owner.best_ap_;
         }
       });
+      stopped = stopped || !go_on;
+      return go_on;
     }
     const Tensors* resume_from() override { return state; }
     const PerView& owner;
     FitContext& outer;
     std::size_t v, m;
     const Tensors* state = nullptr;
+    bool stopped = false;  // by the surroundings: no further view is begun
   };
 
   // The best model so far back in place; returns the view that was running.

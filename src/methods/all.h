@@ -8,7 +8,11 @@
 namespace lacuna {
 
 std::unique_ptr<Method> make_prior();
+std::unique_ptr<Method> make_glocal();
 std::unique_ptr<Method> make_cdmm();
+std::unique_ptr<Method> make_dm2l();
+std::unique_ptr<Method> make_lvsl();
+std::unique_ptr<Method> make_imvwl();
 std::unique_ptr<Method> make_naim3l();
 std::unique_ptr<Method> make_mtd();
 std::unique_ptr<Method> make_dicnet();

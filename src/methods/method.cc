@@ -26,7 +26,11 @@ constexpr Entry kMethods[] = {
     {"dicnet", make_dicnet},  //
     {"c2ae", make_c2ae},      //
     {"prior", make_prior},    //
+    {"glocal", make_glocal},  //
     {"cdmm", make_cdmm},      //
+    {"dm2l", make_dm2l},      //
+    {"lvsl", make_lvsl},      //
+    {"imvwl", make_imvwl},    //
     {"naim3l", make_naim3l},  //
 };
 

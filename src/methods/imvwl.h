@@ -1,0 +1,65 @@
+// iMVWL: a shared non-negative representation of incomplete views, with a predictor of weak labels in it.
+// Reconstructed: no source and no equations were to be had, only descriptions.
+//
+//   Σ_v |D_v (X_v - V U_vᵀ)|² + α|G ⊙ (V H B - Y)|² + β|B|_* + ρ|H|²     V >= 0, U_v >= 0, D_v = present rows
+//   of view v
+//
+// V (n, r) representation, U_v (d_v, r) bases, H (r, c) predictor, B (c, c) label correlation. Every block
+// lowers the objective.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "base/matrix.h"
+#include "data/items.h"
+#include "nn/fit.h"
+
+namespace lacuna {
+
+struct ImvwlOptions {
+  double alpha = .1, beta = .01, rho = 1e-3;
+  std::int64_t rank = 0;  // r; 0 = min(100, smallest view, rows)
+  std::int64_t rounds = 200;
+  double tolerance = 1e-4;
+};
+
+class ImvwlSolver {
+ public:
+  ImvwlSolver(const Items& items, const ImvwlOptions& options, std::uint64_t seed);
+  void solve(FitContext& context);
+
+  void update_bases();           // U_v: multiplicative
+  void update_representation();  // V: projected gradient steps
+  void update_predictor();       // H: gradient steps
+  void update_correlation();     // B: proximal steps
+  void rescale();  // columns of U to length 1, V and H to match: the fit stays, ρ|H|² may move
+  double objective() const;
+
+  Matrix<double> gradient_V() const;
+  Matrix<double> gradient_H() const;
+  Matrix<double> gradient_B() const;  // of the smooth part
+
+  Matrix<double>& V() { return V_; }
+  Matrix<double>& H() { return H_; }
+  Matrix<double>& B() { return B_; }
+  const std::vector<Matrix<double>>& bases() const { return U_; }
+
+ private:
+  Matrix<double> label_error(const Matrix<double>& HB) const;  // G ⊙ (V HB - Y)
+  void project_views();                                        // X_vU_v and U_vᵀU_v
+  const Items& items_;
+  ImvwlOptions options_;
+  std::vector<Matrix<float>> X_;                  // observed rows of each view
+  std::vector<std::vector<std::uint32_t>> rows_;  // and which they are
+  double squares_ = 0;                            // Σ_v |D_v X_v|²
+  std::vector<Matrix<double>> U_, XU_, UU_;       // (d_v, r), (n_v, r), (r, r)
+  Matrix<double> V_, H_, B_;
+  double correlation_norm_ = 0;
+};
+
+// V >= 0 (n, r) for rows of present views with the bases held: `steps` projected gradient steps from the
+// zero-error scale.
+Matrix<double> represent(const Items& items, const std::vector<Matrix<float>>& bases, int steps);
+
+}  // namespace lacuna
