@@ -173,7 +173,7 @@ TEST_F(ProtocolProgram, PredictThenEvaluateByFolds) {
   ASSERT_EQ(run({"data", "mask", data, folds, "--repeats", "2"}).code, 0);
   Ended ended = run({"train", data, "--method", "prior", "--folds", folds, "--fold", "1", "--out", model});
   ASSERT_EQ(ended.code, 0) << ended.err;
-  for (const char* name : {"s.npz", "s.npy"}) {
+  for (const char* name : {"s.npz", "s.npy", "s.csv"}) {
     const std::string scores = folder_ / name;
     ended = run({"predict", model, data, "--folds", folds, "--fold", "1", "--part", "test", "--out", scores});
     ASSERT_EQ(ended.code, 0) << ended.err;

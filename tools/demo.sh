@@ -25,9 +25,9 @@ for method in $methods; do
   # shellcheck disable=SC2086
   run train "$folder/toy.npz" --method "$method" $epochs --folds "$folder/folds.npz" --out "$folder/$method.safetensors"
   run predict "$folder/$method.safetensors" "$folder/toy.npz" --folds "$folder/folds.npz" --part test \
-    --out "$folder/$method.npz"
-  printf '  $ lacuna evaluate %s ...\n' "$folder/$method.npz"
-  "$lacuna" evaluate "$folder/$method.npz" "$folder/toy.npz" --folds "$folder/folds.npz" --part test --json \
+    --out "$folder/$method.csv"
+  printf '  $ lacuna evaluate %s ...\n' "$folder/$method.csv"
+  "$lacuna" evaluate "$folder/$method.csv" "$folder/toy.npz" --folds "$folder/folds.npz" --part test --json \
     > "$folder/$method.json"
 done
 

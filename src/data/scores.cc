@@ -1,6 +1,7 @@
 #include "data/scores.h"
 
 #include "base/error.h"
+#include "data/flat_table.h"
 #include "data/npy.h"
 
 namespace lacuna {
@@ -31,12 +32,22 @@ Scores read_npz_scores(const std::string& path) {
   return scores;
 }
 
+Scores read_csv_scores(const std::string& path) {
+  FlatTable table = read_csv(path, {});
+  Scores scores;
+  scores.values = std::get<Table<float>>(table.values);
+  scores.ids = std::move(table.ids);
+  scores.label_names = std::move(table.value_names);
+  return scores;
+}
+
 }  // namespace
 
 Scores read_scores(const std::string& path) {
   if (path.ends_with(".npy")) return {matrix_of(read_npy(path), path), {}, {}};
   if (path.ends_with(".npz")) return read_npz_scores(path);
-  fail(Exit::usage, "{}: scores are read from .npy or .npz", path);
+  if (path.ends_with(".csv")) return read_csv_scores(path);
+  fail(Exit::usage, "{}: scores are read from .npy, .npz or .csv", path);
 }
 
 void check_scores(const Scores& scores, const Selection& selection, const std::string& path) {

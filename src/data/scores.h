@@ -17,7 +17,7 @@ struct Scores {
 };
 
 // .npy: one array. .npz: `scores`, or its only array of two dimensions; `ids` and `label_names` if there.
-// .csv: a header, ids in the column `id`.
+// .csv: a header, ids in a first column `id` if there is one.
 Scores read_scores(const std::string& path);
 // Throws Exit::mismatch, with both numbers or names, unless the scores are of these rows and labels, in this
 // order.
