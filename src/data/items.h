@@ -1,4 +1,5 @@
-// What a method sees: prepared rows in memory, missing instances as zero rows, unknown labels as zeros with G = 0.
+// What a method sees: prepared rows in memory, missing instances as zero rows, unknown labels as zeros with G
+// = 0.
 #pragma once
 
 #include <cstdint>
@@ -18,20 +19,25 @@ struct Items {
   Matrix<std::uint8_t> G;        // (n, c) 1 = known
   Matrix<float> Q;               // (n, c) in [0, 1]: what teachers say where G = 0; empty without teachers
 
+  // The same rows in other preparations, for ensembles whose members differ in it; without labels.
+  std::vector<Items> others;
+  const Items& form(std::size_t k) const { return k == 0 ? *this : others[k - 1]; }
+
   std::size_t rows() const { return W.rows(); }
   std::size_t views() const { return W.cols(); }
   std::size_t labels() const { return Y.cols(); }
 };
 
-Matrix<std::int8_t> truth_of(const Items& items);  // Y (n, c) with unknown labels marked, as the metrics want it
+Matrix<std::int8_t> truth_of(
+    const Items& items);  // Y (n, c) with unknown labels marked, as the metrics want it
 
-// Rows of a data set with the gaps of a fold laid over its own: what training, selection and tests are made of.
-// Holds references: data and fold must outlive it.
+// Rows of a data set with the gaps of a fold laid over its own: what training, selection and tests are made
+// of. Holds references: data and fold must outlive it.
 struct Selection {
   const Dataset* data = nullptr;
   const Fold* fold = nullptr;       // null: the data's own gaps only
   std::vector<std::uint32_t> rows;  // positions in the data
-  bool hide_labels = false;         // apply the fold's label mask (training rows); otherwise labels are complete
+  bool hide_labels = false;  // apply the fold's label mask (training rows); otherwise labels are complete
 
   bool has(std::size_t i, std::size_t v) const {
     return data->has(rows[i], v) && (fold == nullptr || fold->W(rows[i], v) != 0);
@@ -45,7 +51,8 @@ struct Selection {
 Selection select_all(const Dataset& data);
 // A part of a fold: training rows with hidden labels, the others with complete ones (the paper's protocol).
 Selection select_part(const Dataset& data, const Folds& folds, std::size_t fold, Part part);
-// Without folds: a seeded split of the rows into training and validation (val_share of them, at least 1, none if 0).
+// Without folds: a seeded split of the rows into training and validation (val_share of them, at least 1, none
+// if 0).
 void split_rows(const Dataset& data, double val_share, std::uint64_t seed, Selection& train, Selection& val);
 
 }  // namespace lacuna

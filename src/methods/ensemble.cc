@@ -1,7 +1,11 @@
 #include "methods/ensemble.h"
 
+#include <algorithm>
+#include <cmath>
 #include <optional>
+#include <utility>
 
+#include "base/error.h"
 #include "base/random.h"
 
 namespace lacuna {
@@ -9,6 +13,7 @@ namespace {
 
 constexpr const char* kState = "ensemble";  // key of our part of a file's metadata
 constexpr const char* kCurrent = "current.";
+constexpr const char* kTaught = "taught";  // the teachers' mean score so far, in checkpoints
 
 std::string prefix(std::size_t member) {
   return fmt::format("member{}.", member);
@@ -44,10 +49,42 @@ class MemberContext final : public FitContext {
   Wrap wrap_;
 };
 
+// Averages of scores, in the space where averages mean something.
+class MeanScore {
+ public:
+  MeanScore(bool probabilities, std::size_t rows, std::size_t cols)
+      : probabilities_(probabilities), sum_(rows, cols) {}
+  void add(MatrixView<const float> scores) {
+    ++count_;
+    for (std::size_t i = 0; i < scores.rows; ++i)
+      for (std::size_t j = 0; j < scores.cols; ++j) sum_(i, j) += forth(scores(i, j));
+  }
+  void write(MatrixView<float> scores) const {
+    for (std::size_t i = 0; i < scores.rows; ++i)
+      for (std::size_t j = 0; j < scores.cols; ++j)
+        scores(i, j) = back(sum_(i, j) / static_cast<float>(count_));
+  }
+
+ private:
+  float forth(float score) const {
+    if (!probabilities_) return score;
+    constexpr float kEdge = 1e-7f;
+    const float p = std::clamp(score, kEdge, 1 - kEdge);
+    return std::log(p / (1 - p));
+  }
+  float back(float mean) const { return probabilities_ ? 1 / (1 + std::exp(-mean)) : mean; }
+
+  bool probabilities_;
+  std::size_t count_ = 0;
+  Matrix<float> sum_;
+};
+
 class Ensemble final : public Method {
  public:
-  Ensemble(std::unique_ptr<Method> prototype, std::string preset, std::size_t members)
-      : prototype_(std::move(prototype)), preset_(std::move(preset)), count_(members) {}
+  Ensemble(std::unique_ptr<Method> prototype, std::string preset, std::vector<MemberSpec> specs)
+      : prototype_(std::move(prototype)), preset_(std::move(preset)), specs_(std::move(specs)) {
+    while (teachers_ < specs_.size() && specs_[teachers_].teacher) ++teachers_;
+  }
 
   Traits traits() const override { return prototype_->traits(); }
   void declare(Options& options) override { prototype_->declare(options); }
@@ -58,64 +95,69 @@ class Ensemble final : public Method {
   }
 
   void fit(const Items& train, const Items& val, FitContext& context) override {
-    make_members();
-    std::size_t done = 0;
+    members_.clear();
+    Matrix<float> Q(teachers_ > 0 ? train.rows() : 0, train.labels());  // mean score of the teachers so far
+    std::size_t done = 0;                                               // fits, teachers included
     std::optional<Tensors> current;
-    ItemShape shape{{}, train.labels()};
-    for (const auto& X : train.X) shape.columns.push_back(X.cols());
     if (const Tensors* state = context.resume_from()) {
       const auto saved = state->metadata.value(kState, nlohmann::json::object());
       done = saved.value("done", std::size_t{0});
-      if (done >= count_) fail(Exit::data, "{}: {} of {} members done", state->path(), done, count_);
-      for (std::size_t k = 0; k < done; ++k)
-        members_[k]->load(member_file(*state, prefix(k), saved, k), shape);
-      current = member_file(*state, kCurrent, saved, done);
+      if (done >= specs_.size())
+        fail(Exit::data, "{}: {} of {} members done", state->path(), done, specs_.size());
+      if (teachers_ > 0) state->get(kTaught, Q);
+      load_members(*state, saved, done - std::min(done, teachers_), shape_of(train));
+      current = member_file(*state, kCurrent, saved, members_.size());
     }
-    for (std::size_t k = done; k < count_; ++k) {
+    for (std::size_t k = done; k < specs_.size(); ++k) {
       const auto wrap = [&](Tensors& file, FunctionRef<void(Tensors&)> snapshot) {
-        save_members(file, k);
+        save_members(file);
         Tensors part;
         snapshot(part);
         file.put_all(kCurrent, part);
+        if (teachers_ > 0) file.put(kTaught, Q.view());
         file.metadata[kState]["done"] = k;
         file.metadata[kState]["metadata"].push_back(part.metadata);
       };
-      MemberContext member(context, k, count_, std::exchange(current, std::nullopt), wrap);
+      MemberContext member(context, k, specs_.size(), std::exchange(current, std::nullopt), wrap);
+      std::unique_ptr<Method> method = make_member(specs_[k]);
       try {
-        members_[k]->fit(train, val, member);
+        fit_member(*method, specs_[k], train, val, Q, member);
       } catch (const Diverged& diverged) {
-        members_.resize(k + (diverged.kept ? 1 : 0));
-        throw Diverged(fmt::format("member {} of {}: {}", k + 1, count_, diverged.what()), !members_.empty());
+        if (diverged.kept && !specs_[k].teacher) members_.push_back(std::move(method));
+        throw Diverged(fmt::format("member {} of {}: {}", k + 1, specs_.size(), diverged.what()),
+                       !members_.empty());
+      }
+      if (specs_[k].teacher) {
+        learn_from(*method, train.form(specs_[k].form), Q);
+      } else {
+        members_.push_back(std::move(method));
       }
     }
   }
 
   void predict(const Items& items, MatrixView<float> scores) const override {
-    Matrix<float> own(scores.rows, scores.cols);
-    for (std::size_t i = 0; i < scores.rows; ++i) std::fill_n(scores.row(i).begin(), scores.cols, 0.f);
-    const float share = 1.f / static_cast<float>(members_.size());
-    for (const auto& member : members_) {
-      member->predict(items, own);
-      for (std::size_t i = 0; i < scores.rows; ++i)
-        for (std::size_t j = 0; j < scores.cols; ++j) scores(i, j) += share * own(i, j);
+    MeanScore mean(traits().probabilities, scores.rows, scores.cols);
+    for (std::size_t k = 0; k < members_.size(); ++k) {
+      members_[k]->predict(items.form(specs_[teachers_ + k].form), scores);
+      mean.add(scores);
     }
+    mean.write(scores);
   }
   void decide(MatrixView<const float> scores, MatrixView<std::uint8_t> decided) const override {
     members_.front()->decide(scores, decided);
   }
 
   void save(Tensors& file) const override {
-    save_members(file, members_.size());
+    save_members(file);
     file.metadata[kState]["done"] = members_.size();
   }
   void load(const Tensors& file, const ItemShape& shape) override {
     const auto saved = file.metadata.value(kState, nlohmann::json::object());
     const auto done = saved.value("done", std::size_t{0});
-    if (done == 0 || done > count_)
-      fail(Exit::data, "{}: holds {} members, its settings say {}", file.path(), done, count_);
-    count_ = done;
-    make_members();
-    for (std::size_t k = 0; k < count_; ++k) members_[k]->load(member_file(file, prefix(k), saved, k), shape);
+    if (done == 0 || done > specs_.size() - teachers_)
+      fail(Exit::data, "{}: holds {} members, its settings say {}", file.path(), done,
+           specs_.size() - teachers_);
+    load_members(file, saved, done, shape);
   }
   std::uint64_t parameters() const override {
     std::uint64_t sum = 0;
@@ -124,28 +166,74 @@ class Ensemble final : public Method {
   }
 
  private:
-  void make_members() {
-    Options settings;
+  std::unique_ptr<Method> make_member(const MemberSpec& spec) const {
+    auto member = make_method(prototype_->traits().name);
+    PrepareOptions unused;
+    if (!preset_.empty()) member->set_preset(preset_, unused);
+    Options settings, own;
     prototype_->declare(settings);
-    members_.clear();
-    for (std::size_t k = 0; k < count_; ++k) {
-      members_.push_back(make_method(prototype_->traits().name));
-      PrepareOptions unused;
-      if (!preset_.empty()) members_[k]->set_preset(preset_, unused);
-      Options own;
-      members_[k]->declare(own);
-      own.from_json(settings.json(), prototype_->traits().name);
-    }
+    member->declare(own);
+    own.from_json(settings.json(), prototype_->traits().name);
+    for (const auto& [name, value] : spec.changes) own.set(name, value, "a member");
+    return member;
   }
-  // The first `count` members' learned state. Each has a metadata object of its own, as methods may write
-  // there.
-  void save_members(Tensors& file, std::size_t count) const {
+
+  // Labels belong to the first form alone; a member sees them, and what the teachers say, with its own form.
+  static void fit_member(Method& method, const MemberSpec& spec, const Items& train, const Items& val,
+                         const Matrix<float>& Q, FitContext& context) {
+    const bool taught = !spec.teacher && !Q.empty();
+    if (spec.form == 0 && !taught) return method.fit(train, val, context);
+    const auto own = [&](const Items& items) {
+      Items result;
+      result.X = items.form(spec.form).X;
+      result.W = items.W;
+      result.Y = items.Y;
+      result.G = items.G;
+      return result;
+    };
+    Items own_train = own(train);
+    if (taught) own_train.Q = Q;
+    method.fit(own_train, own(val), context);
+  }
+
+  void learn_from(const Method& teacher, const Items& train, Matrix<float>& Q) const {
+    Matrix<float> scores(Q.rows(), Q.cols());
+    teacher.predict(train, scores);
+    const float share = 1 / static_cast<float>(teachers_);
+    for (std::size_t i = 0; i < Q.values().size(); ++i) Q.values()[i] += share * scores.values()[i];
+  }
+
+  static ItemShape shape_of(const Items& items) {
+    ItemShape shape{{}, items.labels(), {}};
+    for (const auto& X : items.X) shape.columns.push_back(X.cols());
+    for (const auto& other : items.others) {
+      auto& columns = shape.others.emplace_back();
+      for (const auto& X : other.X) columns.push_back(X.cols());
+    }
+    return shape;
+  }
+
+  // The learned state of the members, without teachers. Each has a metadata object of its own, as methods may
+  // write there.
+  void save_members(Tensors& file) const {
     file.metadata[kState] = {{"metadata", nlohmann::json::array()}};
-    for (std::size_t k = 0; k < count; ++k) {
+    for (std::size_t k = 0; k < members_.size(); ++k) {
       Tensors part;
       members_[k]->save(part);
       file.put_all(prefix(k), part);
       file.metadata[kState]["metadata"].push_back(part.metadata);
+    }
+  }
+  void load_members(const Tensors& file, const nlohmann::json& saved, std::size_t count,
+                    const ItemShape& shape) {
+    members_.clear();
+    for (std::size_t k = 0; k < count; ++k) {
+      const MemberSpec& spec = specs_[teachers_ + k];
+      if (spec.form > shape.others.size())
+        fail(Exit::data, "{}: the preparation of member {} is missing", file.path(), k);
+      const ItemShape own{spec.form == 0 ? shape.columns : shape.others[spec.form - 1], shape.labels, {}};
+      members_.push_back(make_member(spec));
+      members_[k]->load(member_file(file, prefix(k), saved, k), own);
     }
   }
   static Tensors member_file(const Tensors& file, const std::string& name, const nlohmann::json& saved,
@@ -160,8 +248,9 @@ class Ensemble final : public Method {
 
   std::unique_ptr<Method> prototype_;
   std::string preset_;
-  std::size_t count_;
-  std::vector<std::unique_ptr<Method>> members_;
+  std::vector<MemberSpec> specs_;
+  std::size_t teachers_ = 0;
+  std::vector<std::unique_ptr<Method>> members_;  // of specs_, after the teachers
 };
 
 }  // namespace
@@ -174,8 +263,8 @@ std::uint64_t member_seed(std::uint64_t seed, std::size_t member) {
 }
 
 std::unique_ptr<Method> make_ensemble(std::unique_ptr<Method> prototype, const std::string& preset,
-                                      std::size_t members) {
-  return std::make_unique<Ensemble>(std::move(prototype), preset, members);
+                                      std::vector<MemberSpec> specs) {
+  return std::make_unique<Ensemble>(std::move(prototype), preset, std::move(specs));
 }
 
 }  // namespace lacuna

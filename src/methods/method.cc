@@ -1,5 +1,7 @@
 #include "methods/method.h"
 
+#include <algorithm>
+
 #include "base/error.h"
 #include "base/text.h"
 #include "methods/all.h"
@@ -35,6 +37,10 @@ constexpr Entry kMethods[] = {
 };
 
 }  // namespace
+
+std::vector<MemberPlan> Method::plan(const std::string&, std::size_t members) const {
+  return std::vector<MemberPlan>(std::max<std::size_t>(members, 1));
+}
 
 const std::vector<std::string>& method_names() {
   static const std::vector<std::string> names = [] {

@@ -37,6 +37,18 @@ struct Traits {
 struct ItemShape {
   std::vector<std::size_t> columns;
   std::size_t labels = 0;
+  std::vector<std::vector<std::size_t>> others = {};  // columns in other preparations (Items::others)
+};
+
+// A setting by its name, as on the command line.
+struct Setting {
+  std::string name, value;
+};
+
+// One member of an ensemble: what it changes in the settings, of the method or of the preparation.
+struct MemberPlan {
+  std::vector<Setting> changes;
+  bool teacher = false;  // fitted first, gives soft labels to the others, not part of the result
 };
 
 class Method {
@@ -49,6 +61,8 @@ class Method {
   // it.
   virtual std::vector<std::string> presets() const { return {}; }
   virtual void set_preset(const std::string& name, PrepareOptions& prepare);
+  // The members of an ensemble of this preset, teachers first; 0 = as many as the preset has by itself.
+  virtual std::vector<MemberPlan> plan(const std::string& preset, std::size_t members) const;
 
   // Learns from `train`; `val` (possibly without rows) serves selection only. Deterministic in context.seed.
   virtual void fit(const Items& train, const Items& val, FitContext& context) = 0;

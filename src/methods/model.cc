@@ -1,6 +1,7 @@
 #include "methods/model.h"
 
 #include <algorithm>
+#include <numeric>
 
 #include "base/error.h"
 #include "base/random.h"
@@ -11,6 +12,10 @@ namespace lacuna {
 namespace {
 
 constexpr int kSchema = 1;
+
+std::string prepare_prefix(std::size_t form) {
+  return form == 0 ? "prepare." : fmt::format("prepare{}.", form);
+}
 
 }  // namespace
 
@@ -30,16 +35,58 @@ void Model::bind() {
   options_ = Options();
   method_->declare(options_);
   prepare_->declare(options_);
-  options_.add("members", settings_->members, "train so many with different seeds and use their mean score")
-      .range(1, 256);
+  options_
+      .add("members", settings_->members,
+           "train so many with different seeds and use them as one; 0 = as the preset says")
+      .range(0, 256);
   options_.add("aim", settings_->aim,
                "what the thresholds of --labels are chosen for on validation: f1, precision=P or top=K");
 }
 
+// The settings say what the members are. Those of the preparation give the forms that the items come in, each
+// form once; the others go to the members themselves.
 void Model::make_members() {
-  if (settings_->members == 1 || is_ensemble_) return;
+  if (is_ensemble_) return;
+  forms_ = {*prepare_};
+  forms_of_predictions_ = 1;
+  const std::vector<MemberPlan> plan = method_->plan(preset_, static_cast<std::size_t>(settings_->members));
+  if (plan.size() == 1 && plan.front().changes.empty()) return;
   is_ensemble_ = true;
-  method_ = make_ensemble(std::move(method_), preset_, static_cast<std::size_t>(settings_->members));
+  forms_.clear();
+  std::vector<MemberSpec> specs(plan.size());
+  std::vector<nlohmann::json> seen;
+  for (const bool teachers : {false, true}) {
+    for (std::size_t k = 0; k < plan.size(); ++k) {
+      if (plan[k].teacher != teachers) continue;
+      specs[k].teacher = teachers;
+      PrepareOptions prepare = *prepare_;
+      Options options;
+      prepare.declare(options);
+      for (const Setting& change : plan[k].changes) {
+        if (options.find(change.name) != nullptr) {
+          options.set(change.name, change.value, "a member");
+        } else {
+          specs[k].changes.push_back(change);
+        }
+      }
+      const auto found = std::find(seen.begin(), seen.end(), options.json());
+      specs[k].form = static_cast<std::size_t>(found - seen.begin());
+      if (found == seen.end()) {
+        seen.push_back(options.json());
+        forms_.push_back(prepare);
+      }
+    }
+    if (!teachers) forms_of_predictions_ = forms_.size();
+  }
+  method_ = make_ensemble(std::move(method_), preset_, std::move(specs));
+}
+
+Items Model::prepared(const Selection& selection, const std::vector<int>& source, std::size_t forms,
+                      bool with_labels) const {
+  Items items = preparations_.front().apply(selection, source, with_labels);
+  for (std::size_t k = 1; k < forms; ++k)
+    items.others.push_back(preparations_[k].apply(selection, source, false));
+  return items;
 }
 
 void Model::set_preset(const std::string& name) {
@@ -58,9 +105,13 @@ void Model::fit(const Selection& train, const Selection& val, FitContext& contex
   if (train.rows.empty()) fail(Exit::data, "{}: no rows to learn from", train.data->name);
   const Aim aim = Aim::parse(settings_->aim);
   make_members();
-  preparation_ = Preparation::fit(train, *prepare_);
+  preparations_.clear();
+  for (const PrepareOptions& form : forms_) preparations_.push_back(Preparation::fit(train, form));
   label_names_ = train.data->label_names;
-  const Items train_items = preparation_.apply(train, true), val_items = preparation_.apply(val, true);
+  std::vector<int> source(train.data->views.size());
+  std::iota(source.begin(), source.end(), 0);
+  const Items train_items = prepared(train, source, forms_.size(), true),
+              val_items = prepared(val, source, forms_.size(), true);
   const auto finish = [&] {
     validation_.reset();
     if (val_items.rows() == 0) return;
@@ -95,13 +146,13 @@ void Model::fit(const Selection& train, double hold_out, std::uint64_t seed) {
 
 std::vector<int> Model::match_views(const Dataset& data) const {
   std::vector<std::string> known;
-  for (const auto& view : preparation_.views()) known.push_back(view.name);
+  for (const auto& view : preparation().views()) known.push_back(view.name);
   for (const auto& view : data.views)
     if (std::find(known.begin(), known.end(), view.name) == known.end())
       fail(Exit::mismatch, "{}: the model has no view '{}'{} (it has {})", data.name, view.name,
            did_you_mean(view.name, known), join(known, ", "));
   std::vector<int> source;
-  for (const auto& view : preparation_.views()) {
+  for (const auto& view : preparation().views()) {
     const std::size_t at = data.view_index(view.name);
     source.push_back(at == data.views.size() ? -1 : static_cast<int>(at));
     if (at < data.views.size() && data.views[at].columns() != view.columns)
@@ -133,7 +184,7 @@ void Model::predict(const Selection& selection, Sink sink) const {
     const std::size_t count = std::min(kBlock, selection.rows.size() - begin);
     const auto first = selection.rows.begin() + static_cast<std::ptrdiff_t>(begin);
     block.rows.assign(first, first + static_cast<std::ptrdiff_t>(count));
-    method_->predict(preparation_.apply(block, source, false), scores.view().top(count));
+    method_->predict(prepared(block, source, forms_of_predictions_, false), scores.view().top(count));
     sink(begin, scores.view().top(count));
   }
 }
@@ -158,7 +209,7 @@ void Model::calibrate(MatrixView<float> scores) const {
 void Model::save(const std::string& path) const {
   Tensors file;
   method_->save(file);
-  preparation_.save(file, "prepare.");
+  for (std::size_t k = 0; k < forms_of_predictions_; ++k) preparations_[k].save(file, prepare_prefix(k));
   calibration_.save(file);
   file.metadata["schema"] = kSchema;
   file.metadata["method"] = method_->traits().name;
@@ -169,7 +220,9 @@ void Model::save(const std::string& path) const {
   file.write(path);
 }
 
-Model Model::load(const std::string& path) { return load(Tensors::read(path)); }
+Model Model::load(const std::string& path) {
+  return load(Tensors::read(path));
+}
 
 Model Model::load(const Tensors& file) {
   const std::string& path = file.path();
@@ -186,9 +239,16 @@ Model Model::load(const Tensors& file) {
     model.make_members();
     model.label_names_ = meta["labels"].get<std::vector<std::string>>();
     model.notes_ = meta.value("notes", nlohmann::json::object());
-    model.preparation_ = Preparation::load(file, "prepare.");
-    ItemShape shape{{}, model.label_names_.size()};
-    for (const auto& view : model.preparation_.views()) shape.columns.push_back(view.width());
+    for (std::size_t k = 0; k < model.forms_of_predictions_; ++k)
+      model.preparations_.push_back(Preparation::load(file, prepare_prefix(k)));
+    ItemShape shape{{}, model.label_names_.size(), {}};
+    for (std::size_t k = 0; k < model.preparations_.size(); ++k) {
+      auto& columns = k == 0 ? shape.columns : shape.others.emplace_back();
+      for (const auto& view : model.preparations_[k].views()) columns.push_back(view.width());
+      if (columns.size() != shape.columns.size())
+        fail(Exit::data, "{}: preparation {} has {} views, the first has {}", file.path(), k, columns.size(),
+             shape.columns.size());
+    }
     model.method_->load(file, shape);
     model.calibration_ = Calibration::load(file, model.label_names_.size());
     return model;

@@ -62,26 +62,31 @@ class Model {
   static Model load(const Tensors& file);
 
   const std::vector<std::string>& label_names() const { return label_names_; }
-  const Preparation& preparation() const { return preparation_; }
+  const Preparation& preparation() const { return preparations_.front(); }  // of the first member
   nlohmann::json& notes() { return notes_; }  // free metadata: hashes of data and folds, ...
   const nlohmann::json& notes() const { return notes_; }
 
  private:
   void bind();          // (re)builds options_
   void make_members();  // turns the method into an ensemble where the settings say so
+  Items prepared(const Selection& selection, const std::vector<int>& source, std::size_t forms,
+                 bool with_labels) const;
   std::vector<int> match_views(const Dataset& data) const;
 
   std::unique_ptr<Method> method_;
   std::unique_ptr<PrepareOptions> prepare_;
   struct Settings {            // of the model itself
-    std::int64_t members = 1;  // networks of an ensemble
+    std::int64_t members = 0;  // of an ensemble; 0 = as the preset says
     std::string aim = "f1";    // what thresholds are chosen for
   };
   std::unique_ptr<Settings> settings_ = std::make_unique<Settings>();
   bool is_ensemble_ = false;
   std::string preset_;
   Options options_;
-  Preparation preparation_;
+  // An ensemble's members may see different preparations: those that predictions need come first.
+  std::vector<PrepareOptions> forms_;
+  std::size_t forms_of_predictions_ = 1;
+  std::vector<Preparation> preparations_;
   std::vector<std::string> label_names_;
   Calibration calibration_;
   std::optional<Metrics> validation_;

@@ -52,6 +52,7 @@ const Row kTable[] = {
     {"contrast-count", {"views", "views", "views", "pairs"}},
     {"reconstruction-target", {"clean", "clean", "masked", "clean"}},
     {"view-weight", {"3", "0", "0", "0"}},
+    {"guess-weight", {"0.3", "0", "0", "0"}},
     // training
     {"epochs", {"100", "200", "200", "200"}},
     {"shuffle", {"true", "true", "false", "true"}},
@@ -63,9 +64,38 @@ const Row kTable[] = {
     {"warm-up", {"1", "0", "0", "0"}},
     {"average", {"0.99", "0", "0", "0"}},
     // inputs
-    {"prepare", {"log-pca", "zscore", "zscore", "zscore"}},
+    {"prepare", {"root-pca", "zscore", "zscore", "zscore"}},
     {"leaky-prepare", {"false", "false", "true", "false"}},
 };
+
+// Preset `distilled`: the settings of `best`, and what its members change in them. Teachers and students are
+// as different from each other as could be found without being much worse alone (docs/best.md). The students
+// are in the order in which smaller ensembles take them.
+constexpr const char* kDistilled = "distilled";
+using Changes = std::vector<Setting>;
+const Changes kWider = {{"encoder-widths", "2048"}, {"weight-decay", "8"}};
+const Changes kLogarithm = {{"prepare", "log-pca"}};
+const Changes kEarly = {{"fusion", "early"}, {"encoder-widths", "2048"}, {"gamma", "0"}};
+const Changes kHalfWhite = {{"components", "192"}, {"whiten", "0.5"}};
+const Changes kNoGuesses = {{"guess-weight", "0"}};
+const Changes kTaught = {{"guess-weight", "1"}, {"guess-from", "0"}};
+
+Changes operator+(Changes left, const Changes& right) {
+  left.insert(left.end(), right.begin(), right.end());
+  return left;
+}
+
+const std::array<Changes, 3>& teachers() {
+  static const std::array<Changes, 3> all = {kLogarithm + kNoGuesses, kWider + kNoGuesses,
+                                             kEarly + kNoGuesses};
+  return all;
+}
+const std::array<Changes, 5>& students() {
+  static const std::array<Changes, 5> all = {kWider + kTaught, kLogarithm + kHalfWhite + kTaught,
+                                             kEarly + kTaught, kEarly + kHalfWhite + kTaught,
+                                             kLogarithm + kTaught};
+  return all;
+}
 
 }  // namespace
 
@@ -83,7 +113,7 @@ void TwoChannelMethod::channels(const Items& items, std::vector<Matrix<float>>& 
 
 Traits Mtd::traits() const {
   return {
-      .name = "mtd", .title = "MTD", .source = "NeurIPS 2023", .probabilities = true, .prepare = "log-pca"};
+      .name = "mtd", .title = "MTD", .source = "NeurIPS 2023", .probabilities = true, .prepare = "root-pca"};
 }
 
 void Mtd::declare(Options& options) {
@@ -93,21 +123,32 @@ void Mtd::declare(Options& options) {
 }
 
 std::vector<std::string> Mtd::presets() const {
-  return {kPresetNames.begin(), kPresetNames.end()};
+  std::vector<std::string> names(kPresetNames.begin(), kPresetNames.end());
+  names.insert(names.begin() + 1, kDistilled);
+  return names;
 }
 
 void Mtd::set_preset(const std::string& name, PrepareOptions& prepare) {
-  const auto names = presets();
-  const auto at = static_cast<std::size_t>(std::ranges::find(names, name) - names.begin());
-  if (at == names.size())
-    fail(Exit::usage, "mtd has no preset '{}'{} (it has {})", name, did_you_mean(name, names),
-         join(names, ", "));
+  const std::string settings = name == kDistilled ? kPresetNames[kBest] : name;
+  const auto at = static_cast<std::size_t>(std::ranges::find(kPresetNames, settings) - kPresetNames.begin());
+  if (at == kPresets)
+    fail(Exit::usage, "mtd has no preset '{}'{} (it has {})", name, did_you_mean(name, presets()),
+         join(presets(), ", "));
   network_options_ = MtdOptions();
   train_options_ = TrainOptions();
   Options options;
   declare(options);
   prepare.declare(options);
   for (const Row& row : kTable) options.set(row.option, row.values[at], "preset " + name);
+}
+
+std::vector<MemberPlan> Mtd::plan(const std::string& preset, std::size_t members) const {
+  if (preset != kDistilled) return Method::plan(preset, members);
+  std::vector<MemberPlan> plan;
+  for (const Changes& changes : teachers()) plan.push_back({changes, true});
+  const std::size_t count = members == 0 ? students().size() : members;
+  for (std::size_t k = 0; k < count; ++k) plan.push_back({students()[k % students().size()], false});
+  return plan;
 }
 
 std::unique_ptr<Method> make_mtd() {

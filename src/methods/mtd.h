@@ -29,6 +29,7 @@ class Mtd final : public TwoChannelMethod {
   void declare(Options& options) override;
   std::vector<std::string> presets() const override;
   void set_preset(const std::string& name, PrepareOptions& prepare) override;
+  std::vector<MemberPlan> plan(const std::string& preset, std::size_t members) const override;
 };
 
 }  // namespace lacuna

@@ -1,0 +1,207 @@
+// Ensembles whose members differ: preparations of their own, teachers that give soft labels, one model file,
+// the same bits after any interruption.
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <optional>
+#include <set>
+
+#include "base/error.h"
+#include "data/simulate.h"
+#include "methods/ensemble.h"
+#include "methods/model.h"
+#include "temporary.h"
+
+namespace lacuna {
+namespace {
+
+Dataset small_data() {
+  SimulateOptions options;
+  options.rows = 60;
+  options.views = 3;
+  options.labels = 4;
+  options.sizes = {9, 7, 5};
+  return simulate(options).data;
+}
+
+Model small_model(const std::string& preset, const std::string& members) {
+  Model model("mtd");
+  model.set_preset(preset);
+  for (const auto& [name, value] : {std::pair{"epochs", "2"},
+                                    {"embedding", "6"},
+                                    {"width", "0.01"},
+                                    {"batch", "32"},
+                                    {"components", "4"}})
+    model.options().set(name, value, "test");
+  model.options().set("members", members, "test");
+  return model;
+}
+
+struct Stop {};
+
+// Stops after some epochs, leaving a checkpoint; or continues from one.
+struct Interrupted : FitContext {
+  std::string path;
+  int stop_after = -1, epochs = 0;
+  std::optional<Tensors> state;
+  std::set<std::int64_t> seen;
+  std::int64_t members = 0;
+  bool after_epoch(const EpochRecord& record, FunctionRef<void(Tensors&)> snapshot) override {
+    seen.insert(record.member);
+    members = record.members;
+    if (++epochs != stop_after) return true;
+    Tensors file;
+    snapshot(file);
+    file.write(path);
+    throw Stop();
+  }
+  const Tensors* resume_from() override { return state ? &*state : nullptr; }
+};
+
+void fit(Model& model, const Dataset& data, FitContext& context) {
+  Selection train, val;
+  split_rows(data, .2, 1, train, val);
+  model.fit(train, val, context);
+}
+
+bool same(const Matrix<float>& a, const Matrix<float>& b) {
+  return std::ranges::equal(a.values(), b.values());
+}
+
+TEST(Ensemble, DistilledIsOneModelAndResumesToTheSameBits) {
+  const Dataset data = small_data();
+  const TemporaryDirectory folder;
+  Model whole = small_model("distilled", "0");
+  Interrupted context;
+  fit(whole, data, context);
+  const std::int64_t fits = context.members;
+  EXPECT_EQ(context.epochs, 2 * fits);
+  EXPECT_EQ(context.seen.size(), static_cast<std::size_t>(fits));
+  const Matrix<float> scores = whole.predict(data);
+  whole.save(folder / "whole");
+  const Model loaded = Model::load(folder / "whole");
+  EXPECT_TRUE(same(loaded.predict(data), scores));
+  loaded.save(folder / "again");
+  EXPECT_TRUE(read_text(folder / "whole") == read_text(folder / "again"));
+
+  for (const int stop : {1, 2, 5, 6, 7, 2 * static_cast<int>(fits) - 1}) {
+    Interrupted first;
+    first.path = folder / "checkpoint";
+    first.stop_after = stop;
+    Model model = small_model("distilled", "0");
+    EXPECT_THROW(fit(model, data, first), Stop);
+    Interrupted second;
+    second.state = Tensors::read(folder / "checkpoint");
+    Model resumed = small_model("distilled", "0");
+    fit(resumed, data, second);
+    EXPECT_EQ(second.epochs, 2 * fits - stop);
+    EXPECT_TRUE(same(resumed.predict(data), scores)) << "stopped after " << stop << " epochs";
+  }
+}
+
+// Own soft labels of an earlier epoch cannot be made again: they are part of the checkpoint.
+TEST(Ensemble, OwnSoftLabelsAreResumed) {
+  const Dataset data = small_data();
+  const TemporaryDirectory folder;
+  const auto make = [] {
+    Model model = small_model("best", "1");
+    for (const auto& [name, value] : {std::pair{"epochs", "6"}, {"guess-from", "1"}, {"guess-every", "3"}})
+      model.options().set(name, value, "test");
+    return model;
+  };
+  Model whole = make();
+  FitContext context;
+  fit(whole, data, context);
+  const Matrix<float> scores = whole.predict(data);
+  for (const int stop : {1, 2, 3, 5}) {
+    Interrupted first;
+    first.path = folder / "checkpoint";
+    first.stop_after = stop;
+    Model model = make(), resumed = make();
+    EXPECT_THROW(fit(model, data, first), Stop);
+    Interrupted second;
+    second.state = Tensors::read(folder / "checkpoint");
+    fit(resumed, data, second);
+    EXPECT_TRUE(same(resumed.predict(data), scores)) << "stopped after " << stop << " epochs";
+  }
+}
+
+TEST(Ensemble, TeachersAreNotInTheFileAndChangeTheStudents) {
+  const Dataset data = small_data();
+  const TemporaryDirectory folder;
+  Model model = small_model("distilled", "1");
+  FitContext context;
+  fit(model, data, context);
+  model.save(folder / "one");
+  const Tensors file = Tensors::read(folder / "one");
+  for (const auto& [name, tensor] : file.all()) {
+    EXPECT_FALSE(name.starts_with("member1.")) << name;
+    EXPECT_FALSE(name.starts_with("prepare1.")) << name << ": a preparation that predictions do not need";
+    EXPECT_FALSE(name.starts_with("taught")) << name;
+  }
+  // The same student without teachers: its own soft labels never come in two epochs.
+  Model alone = small_model("best", "1");
+  alone.options().set("encoder-widths", "2048", "test");
+  alone.options().set("weight-decay", "8", "test");
+  FitContext other;
+  other.seed = member_seed(context.seed, 3);
+  fit(alone, data, other);
+  const Matrix<float> taught = model.predict(data), untaught = alone.predict(data);
+  float largest = 0;
+  for (std::size_t i = 0; i < taught.values().size(); ++i)
+    largest = std::max(largest, std::abs(taught.values()[i] - untaught.values()[i]));
+  EXPECT_GT(largest, 1e-4f);
+}
+
+TEST(Ensemble, MembersAreSeedsWhoseLogitsAreAveraged) {
+  const Dataset data = small_data();
+  Model model = small_model("best", "3");
+  FitContext context;
+  fit(model, data, context);
+  const Matrix<float> scores = model.predict(data);
+  Matrix<float> sum(scores.rows(), scores.cols());
+  for (std::size_t k = 0; k < 3; ++k) {
+    Model single = small_model("best", "1");
+    FitContext own;
+    own.seed = member_seed(context.seed, k);
+    fit(single, data, own);
+    const Matrix<float> p = single.predict(data);
+    for (std::size_t i = 0; i < p.values().size(); ++i)
+      sum.values()[i] += std::log(p.values()[i] / (1 - p.values()[i]));
+  }
+  for (std::size_t i = 0; i < sum.values().size(); ++i)
+    EXPECT_NEAR(scores.values()[i], 1 / (1 + std::exp(-sum.values()[i] / 3)), 1e-6f);
+}
+
+TEST(Ensemble, ALyingFileIsRefused) {
+  const Dataset data = small_data();
+  const TemporaryDirectory folder;
+  Model model = small_model("distilled", "2");
+  FitContext context;
+  fit(model, data, context);
+  model.save(folder / "whole");
+  const Tensors whole = Tensors::read(folder / "whole");
+  const auto refused = [&](const char* what, auto change) {
+    Tensors file = whole;
+    change(file.metadata);
+    file.write(folder / "lie");
+    try {
+      Model::load(folder / "lie");
+      ADD_FAILURE() << what << " was accepted";
+    } catch (const Error& error) {
+      EXPECT_EQ(error.code(), Exit::data) << what << ": " << error.what();
+    }
+  };
+  using nlohmann::json;
+  refused("no second preparation", [](json& m) { m.erase("prepare1.views"); });
+  refused("a view less in the second preparation", [](json& m) {
+    auto& views = m["prepare1.views"];
+    views.erase(views.size() - 1);
+  });
+  refused("one member more", [](json& m) { m["ensemble"]["done"] = 3; });
+  refused("no member", [](json& m) { m["ensemble"]["done"] = 0; });
+  refused("the settings of one network", [](json& m) { m["preset"] = "best"; });
+}
+
+}  // namespace
+}  // namespace lacuna
