@@ -27,5 +27,12 @@ test:
 	ctest --test-dir $(BUILD)/sanitize --output-on-failure -j $(JOBS)
 	ctest --test-dir $(BUILD)/test --output-on-failure -j $(JOBS)
 
+SECONDS ?= 30
+fuzz:
+	@tools/install-packages.sh build test
+	CXX=clang++-14 cmake -S . -B $(BUILD)/fuzz -G Ninja -DCMAKE_BUILD_TYPE=Debug -DLACUNA_TESTS=OFF -DLACUNA_FUZZ=ON
+	ninja -C $(BUILD)/fuzz tests/fuzz/all
+	tests/fuzz/run.sh $(BUILD)/fuzz $(SECONDS) $(FORMS)
+
 format:
 	git ls-files '*.cc' '*.h' | xargs clang-format -i

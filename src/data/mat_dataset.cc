@@ -41,7 +41,7 @@ std::vector<std::string> texts(const MatValue* value) {
 
 std::string single_text(std::span<const MatValue> values, const char* name) {
   const MatValue* value = find_value(values, name);
-  return value != nullptr && value->text.size() == 1 ? std::string(trim(value->text[0])) : "";
+  return value != nullptr && value->text.size() == 1 ? value->text[0] : "";
 }
 
 View as_view(MatValue&& value, bool transpose) {

@@ -153,7 +153,8 @@ class Deflate {
     constexpr std::size_t kPiece = std::size_t{1} << 30;
     do {
       const std::size_t n = std::min(bytes.size(), kPiece);
-      crc_ = static_cast<std::uint32_t>(crc32_z(crc_, reinterpret_cast<const Bytef*>(bytes.data()), n));
+      if (n > 0)  // for an empty span zlib would start the sum anew
+        crc_ = static_cast<std::uint32_t>(crc32_z(crc_, reinterpret_cast<const Bytef*>(bytes.data()), n));
       stream_.next_in = reinterpret_cast<Bytef*>(const_cast<std::byte*>(bytes.data()));
       stream_.avail_in = static_cast<uInt>(n);
       bytes = bytes.subspan(n);

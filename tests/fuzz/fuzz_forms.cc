@@ -1,0 +1,95 @@
+#include "fuzz_forms.h"
+
+#include <algorithm>
+#include <cstdio>
+#include <filesystem>
+#include <stdexcept>
+
+#include "base/error.h"
+#include "base/tensors.h"
+#include "data/folds.h"
+#include "data/readers.h"
+
+namespace lacuna {
+namespace {
+
+void put(const std::string& path, std::span<const unsigned char> bytes) {
+  std::FILE* file = std::fopen(path.c_str(), "wb");
+  if (file == nullptr || std::fwrite(bytes.data(), 1, bytes.size(), file) != bytes.size())
+    throw std::runtime_error("cannot write " + path);
+  std::fclose(file);
+}
+
+void put(const std::string& path, const std::string& text) {
+  put(path, std::span(reinterpret_cast<const unsigned char*>(text.data()), text.size()));
+}
+
+// Reads a data set and uses everything in it, so that a sanitizer sees an unsound one.
+void read_and_use(const std::string& path, const ReadOptions& options = {}) {
+  const Dataset data = read_dataset(path, options);
+  data.check("after reading");
+  content_hash(data);
+}
+
+}  // namespace
+
+const std::vector<std::string>& fuzz_forms() {
+  static const std::vector<std::string> forms = {
+      "npy",     "npz", "mat",   "mat73", "csv", "tsv",   "arff",        "libsvm",    "fvec",     "hvecs",
+      "hvecs32", "mtx", "clist", "toml",  "xml", "words", "safetensors", "folds-npz", "folds-mat"};
+  return forms;
+}
+
+bool fuzz_form(const std::string& form, std::span<const unsigned char> bytes, const std::string& folder) {
+  try {
+    if (form == "safetensors") {
+      put(folder + "/input.safetensors", bytes);
+      const Tensors tensors = Tensors::read(folder + "/input.safetensors");
+      for (const auto& [name, tensor] : tensors.all()) {
+        if (tensor.type != "F32" || tensor.shape.size() != 2) continue;
+        float sum = 0;
+        const auto matrix = tensors.matrix(name);
+        for (float x : matrix.values()) sum += x;
+        volatile float used = sum;
+        (void)used;
+      }
+    } else if (form == "folds-npz" || form == "folds-mat") {
+      const std::string path = folder + "/folds." + form.substr(6);
+      put(path, bytes);
+      const Folds folds = read_folds(path);
+      folds.hash();
+    } else if (form == "toml") {
+      const std::string inner = folder + "/native";
+      std::filesystem::create_directories(inner);
+      put(inner + "/v.csv", std::string("id,a,b\nx,1,2\ny,3,4\n"));
+      put(inner + "/y.csv", std::string("id,l\ny,1\nz,?\n"));
+      put(inner + "/m.mtx",
+          std::string("%%MatrixMarket matrix coordinate real general\n2 3 2\n1 1 5\n2 3 6\n"));
+      put(inner + "/m.ids", std::string("y\nz\n"));
+      put(inner + "/dataset.toml", bytes);
+      read_and_use(inner);
+    } else if (form == "xml") {
+      put(folder + "/labels.arff",
+          std::string("@relation r\n@attribute a numeric\n@attribute 'b\\'c' {0,1}\n@data\n1,0\n2,1\n"));
+      put(folder + "/given.xml", bytes);
+      ReadOptions options;
+      options.label_file = folder + "/given.xml";
+      read_and_use(folder + "/labels.arff", options);
+    } else if (form == "words") {
+      put(folder + "/labels.libsvm", std::string("1,2 1:3\n2 2:1\n"));
+      put(folder + "/given.txt", bytes);
+      ReadOptions options;
+      options.label_file = folder + "/given.txt";
+      read_and_use(folder + "/labels.libsvm", options);
+    } else {
+      const std::string path = folder + "/input." + (form == "mat73" ? "mat" : form);
+      put(path, bytes);
+      read_and_use(path);
+    }
+    return true;
+  } catch (const Error&) {
+    return false;
+  }
+}
+
+}  // namespace lacuna

@@ -1,0 +1,17 @@
+// Untrusted bytes for every reader: the fuzz targets and the replay of their corpora call the same function.
+// A reader gives a sound value or throws Error; anything else (a crash, another exception, an unsound data
+// set) is a failure.
+#pragma once
+
+#include <span>
+#include <string>
+#include <vector>
+
+namespace lacuna {
+
+const std::vector<std::string>& fuzz_forms();
+// Lays the bytes into `folder` as a file of the form and reads it. True if the reader took them. `folder`
+// must exist; the same folder serves many calls.
+bool fuzz_form(const std::string& form, std::span<const unsigned char> bytes, const std::string& folder);
+
+}  // namespace lacuna

@@ -1,0 +1,91 @@
+// Replays the seeds of the fuzz targets and every input that ever failed, and damages each seed in turn: cut
+// off at many places, bytes changed at random places.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <filesystem>
+
+#include "base/files.h"
+#include "base/random.h"
+#include "fuzz/fuzz_forms.h"
+#include "temporary.h"
+
+namespace lacuna {
+namespace {
+
+struct Input {
+  std::string name;
+  std::vector<unsigned char> bytes;
+};
+
+std::vector<Input> corpus(const std::string& form) {
+  std::vector<Input> inputs;
+  for (const auto& entry :
+       std::filesystem::directory_iterator(LACUNA_SOURCE_DIR "/tests/fuzz/corpus/" + form)) {
+    const std::string text = read_text(entry.path().string());
+    inputs.push_back({entry.path().filename().string(), {text.begin(), text.end()}});
+  }
+  std::ranges::sort(inputs, {}, &Input::name);
+  return inputs;
+}
+
+// A file of level 7.3 is read by a process of its own, which takes its time.
+bool slow(const std::string& form) {
+  return form == "mat73";
+}
+
+class Corpus : public testing::TestWithParam<std::string> {
+ protected:
+  TemporaryDirectory folder_;
+};
+
+TEST_P(Corpus, SeedsAreRead) {
+  const auto inputs = corpus(GetParam());
+  std::size_t seeds = 0;
+  for (const auto& input : inputs) {
+    SCOPED_TRACE(input.name);
+    const bool taken = fuzz_form(GetParam(), input.bytes, folder_ / "");
+    if (input.name.starts_with("seed")) {
+      EXPECT_TRUE(taken);
+      ++seeds;
+    }
+  }
+  EXPECT_GE(seeds, 1u);
+}
+
+TEST_P(Corpus, CutOffInputIsReadOrRefused) {
+  for (const auto& input : corpus(GetParam())) {
+    if (!input.name.starts_with("seed")) continue;
+    SCOPED_TRACE(input.name);
+    const std::size_t step = std::max<std::size_t>(1, input.bytes.size() / (slow(GetParam()) ? 12 : 150));
+    for (std::size_t size = 0; size < input.bytes.size(); size += step)
+      fuzz_form(GetParam(), std::span(input.bytes).first(size), folder_ / "");
+  }
+}
+
+TEST_P(Corpus, ChangedBytesAreReadOrRefused) {
+  const int rounds = slow(GetParam()) ? 15 : 200;
+  std::uint64_t seed = 0;
+  for (const auto& input : corpus(GetParam())) {
+    if (!input.name.starts_with("seed")) continue;
+    SCOPED_TRACE(input.name);
+    for (int r = 0; r < rounds; ++r) {
+      Random random(++seed, Purpose::test);
+      auto bytes = input.bytes;
+      for (int k = 1 + static_cast<int>(random.below(4)); k > 0; --k)
+        bytes[random.below(static_cast<std::uint32_t>(bytes.size()))] =
+            static_cast<unsigned char>(random.below(256));
+      fuzz_form(GetParam(), bytes, folder_ / "");
+    }
+  }
+}
+
+std::string test_name(const testing::TestParamInfo<std::string>& info) {
+  std::string name = info.param;
+  std::ranges::replace(name, '-', '_');
+  return name;
+}
+INSTANTIATE_TEST_SUITE_P(Forms, Corpus, testing::ValuesIn(fuzz_forms()), test_name);
+
+}  // namespace
+}  // namespace lacuna
