@@ -46,7 +46,7 @@ TEST(Inspect, FiguresOfAView) {
   EXPECT_EQ(view.constant_columns, 2u);
   EXPECT_EQ(report.rows_with_views, (std::vector<std::uint64_t>{1, 3}));
   EXPECT_TRUE(says(report, "2 of 3 columns never vary"));
-  EXPECT_TRUE(says(report, "1 rows have no view at all"));
+  EXPECT_TRUE(says(report, "1 row has no view at all"));
   EXPECT_TRUE(says(report, "there are no labels"));
 }
 
@@ -126,8 +126,8 @@ TEST(Inspect, Labels) {
   EXPECT_EQ(report.labels[0].positives, 2u);
   EXPECT_EQ(report.labels[0].known, 3u);
   EXPECT_EQ(report.rows_without_positive, 2u);
-  EXPECT_TRUE(says(report, "1 of 3 labels have no known positive"));
-  EXPECT_TRUE(says(report, "1 of 3 labels have no known negative"));
+  EXPECT_TRUE(says(report, "1 of 3 labels without a known positive"));
+  EXPECT_TRUE(says(report, "1 of 3 labels without a known negative"));
   EXPECT_TRUE(says(report, "there are no views"));
 }
 

@@ -79,7 +79,7 @@ TEST_F(ProtocolProgram, InspectShowsNonFiniteValuesThatTrainingRefuses) {
   write_npz(folder_ / "bad.npz", std::vector{borrow("a", view), borrow("label", label)});
   const Ended shown = run({"data", "inspect", folder_ / "bad.npz"});
   EXPECT_EQ(shown.code, 0) << shown.err;
-  EXPECT_TRUE(has(shown.out, "1 values are not finite, the first at row 4, column 1")) << shown.out;
+  EXPECT_TRUE(has(shown.out, "1 value is not finite, the first at row 4, column 1")) << shown.out;
   const Ended refused = run({"data", "mask", folder_ / "bad.npz", folder_ / "f.npz"});
   EXPECT_EQ(refused.code, 3);
   EXPECT_TRUE(has(refused.err, "row 4, column 1")) << refused.err;

@@ -98,14 +98,18 @@ void print_labels(const Report& r) {
   for (const auto& label : r.labels) order.push_back(&label);
   std::stable_sort(order.begin(), order.end(),
                    [](const LabelCount* a, const LabelCount* b) { return a->positives > b->positives; });
-  const auto list = [](auto begin, auto end) {
+  const auto list = [](auto begin, auto end, std::size_t most) {
     std::vector<std::string> items;
-    for (auto at = begin; at != end && items.size() < 5; ++at)
+    for (auto at = begin; at != end && items.size() < most; ++at)
       items.push_back(fmt::format("{} {}", (*at)->name, (*at)->positives));
     return join(items, ", ");
   };
-  fmt::print("  most frequent: {}\n", list(order.begin(), order.end()));
-  if (order.size() > 5) fmt::print("  rarest:        {}\n", list(order.rbegin(), order.rend()));
+  if (order.size() <= 10) {
+    fmt::print("  {}\n", list(order.begin(), order.end(), order.size()));
+    return;
+  }
+  fmt::print("  most frequent: {}\n  rarest:        {}\n", list(order.begin(), order.end(), 5),
+             list(order.rbegin(), order.rend(), 5));
 }
 
 void print_text(const Report& r) {

@@ -51,9 +51,9 @@ void print_json(const Flags& flags, const Dataset& data, const Folds& folds, con
 }
 
 void print_rates(const Flags& flags, const Dataset& data, const Folds& folds, const Rates& rates) {
-  fmt::print("{}: {} repetitions, {} rows (train {}, val {}, test {})\nhash {}\n\n", flags.out,
-             folds.folds.size(), folds.rows, folds.train_rows(), folds.val_rows(),
-             folds.rows - folds.train_rows() - folds.val_rows(), folds.hash());
+  fmt::print("{}: {} repetition{}, {} rows (train {}, val {}, test {})\nhash {}\n\n", flags.out,
+             folds.folds.size(), folds.folds.size() == 1 ? "" : "s", folds.rows, folds.train_rows(),
+             folds.val_rows(), folds.rows - folds.train_rows() - folds.val_rows(), folds.hash());
   TextTable table({"view", "instances", "hidden", "hidden in train"});
   for (std::size_t v = 0; v < folds.views; ++v)
     table.add({data.views[v].name, fmt::format("{:.0f}", rates.existing[v]), percent(rates.hidden[v]),

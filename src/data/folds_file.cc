@@ -16,6 +16,10 @@ namespace {
 // Whatever the file: every fold has the sizes of the first, masks are 0 and 1, the order is a permutation.
 void check(const Folds& folds, const std::string& path) {
   if (folds.folds.empty()) fail(Exit::data, "{}: holds no folds", path);
+  if (folds.rows == 0 || folds.views == 0 || folds.labels == 0)
+    fail(Exit::data,
+         "{}: its first fold is for {} rows, {} views and {} labels; masks are full matrices of numbers",
+         path, folds.rows, folds.views, folds.labels);
   if (!(folds.train_share >= 0 && folds.val_share >= 0 && folds.train_share + folds.val_share <= 1 + 1e-6))
     fail(Exit::data, "{}: shares {} for training and {} for validation are not parts of one whole", path,
          folds.train_share, folds.val_share);

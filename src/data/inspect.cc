@@ -21,6 +21,11 @@ double share(double part, double whole) {
   return whole > 0 ? part / whole : 0;
 }
 
+// "1 row has", "2 rows have".
+std::string many(std::uint64_t count, const char* one, const char* several) {
+  return fmt::format("{} {}", count, count == 1 ? one : several);
+}
+
 std::string percent(double value) {
   return fmt::format("{:.1f} %", 100 * value);
 }
@@ -228,16 +233,16 @@ void advise_views(const Report& r, std::vector<std::string>& advice) {
   for (const auto& view : r.views) {
     const auto say = [&](const std::string& text) { advice.push_back("view '" + view.name + "': " + text); };
     if (view.non_finite > 0)
-      say(fmt::format(
-          "{} values are not finite, the first at row {}, column {} (from 0); training refuses them: mend "
-          "them, or mark the instance as missing",
-          view.non_finite, view.bad_row, view.bad_column));
+      say(
+          fmt::format("{} not finite, the first at row {}, column {} (from 0); training refuses them: mend "
+                      "them, or mark the instance as missing",
+                      many(view.non_finite, "value is", "values are"), view.bad_row, view.bad_column));
     if (view.constant_columns > 0)
       say(fmt::format("{} of {} columns never vary; they carry nothing and zscore turns them into 0",
                       view.constant_columns, view.columns));
     if (view.zero_rows > 0)
-      say(fmt::format("{} instances are all zeros; if that means 'missing', mark them so (W = 0)",
-                      view.zero_rows));
+      say(fmt::format("{} all zeros; if that means 'missing', say so (W = 0)",
+                      many(view.zero_rows, "instance is", "instances are")));
     if (view.missing > .6) say(fmt::format("{} of the rows lack it", percent(view.missing)));
     if (view.columns > r.rows)
       say(fmt::format("{} columns for {} rows: easy to learn by heart; reduce it (--prepare pca)",
@@ -258,13 +263,13 @@ void advise_views(const Report& r, std::vector<std::string>& advice) {
                     widest->deviation, widest->name, narrowest->deviation, narrowest->name));
   if (!r.views.empty() && r.rows_with_views[0] > 0)
     advice.push_back(
-        fmt::format("{} rows have no view at all: nothing can be learned from them or said about them",
-                    r.rows_with_views[0]));
+        fmt::format("{} no view at all: nothing can be learned from such rows or said about them",
+                    many(r.rows_with_views[0], "row has", "rows have")));
   if (r.duplicates > 0)
     advice.push_back(
-        fmt::format("{} rows repeat another row in every view (row {} repeats row {}): on both sides of a "
+        fmt::format("{} another row in every view (row {} repeats row {}): on both sides of a "
                     "split they flatter the test",
-                    r.duplicates, r.duplicate, r.duplicate_of));
+                    many(r.duplicates, "row repeats", "rows repeat"), r.duplicate, r.duplicate_of));
 }
 
 void advise_labels(const Report& r, std::vector<std::string>& advice) {
@@ -277,19 +282,20 @@ void advise_labels(const Report& r, std::vector<std::string>& advice) {
   }
   const auto c = r.labels.size();
   if (never > 0)
-    advice.push_back(fmt::format("{} of {} labels have no known positive: they cannot be learned", never, c));
+    advice.push_back(
+        fmt::format("{} of {} labels without a known positive: they cannot be learned", never, c));
   if (rare > 0)
     advice.push_back(fmt::format(
-        "{} of {} labels have fewer than {} known positives: hard to learn, and their figures jump from "
+        "{} of {} labels with fewer than {} known positives: hard to learn, and their figures jump from "
         "split to split",
         rare, c, kRare));
   if (no_negative > 0)
-    advice.push_back(
-        fmt::format("{} of {} labels have no known negative: nothing tells where they end", no_negative, c));
+    advice.push_back(fmt::format("{} of {} labels without a known negative: nothing tells where they end",
+                                 no_negative, c));
   const double bare = share(static_cast<double>(r.rows_without_positive), static_cast<double>(r.rows));
   if (r.rows_without_positive > 0)
-    advice.push_back(
-        fmt::format("{} rows ({}) have no known positive label", r.rows_without_positive, percent(bare)));
+    advice.push_back(fmt::format("{} no known positive label ({})",
+                                 many(r.rows_without_positive, "row has", "rows have"), percent(bare)));
   if (r.unknown > .9) advice.push_back(fmt::format("{} of the label cells are unknown", percent(r.unknown)));
 }
 
