@@ -82,15 +82,15 @@ std::vector<double> nice_ticks(double low, double high, int count) {
 std::string tick_text(double value, double step) {
   const int digits = step <= 0 ? 3 : std::clamp(static_cast<int>(std::ceil(-std::log10(step) - 1e-9)), 0, 6);
   const bool quarter = std::abs(step * std::pow(10, digits) - std::round(step * std::pow(10, digits))) > 1e-6;
-  std::string text = fmt::format("{:.{}f}", value, digits + (quarter ? 1 : 0));
-  return text == "-0" ? "0" : text;
+  if (std::abs(value) < step * 1e-6) value = 0;  // steps that should meet at zero miss it by a hair
+  return fmt::format("{:.{}f}", value, digits + (quarter ? 1 : 0));
 }
 
 Svg line_plot(const LinePlot& plot) {
   double names = 0;
-  for (const auto& s : plot.series) names = std::max(names, text_width(s.name));
+  for (const auto& s : plot.series) names = std::max(names, text_width(s.name, s.lead ? 12.8 : 12));
   names = std::min(names, plot.width * .4);
-  const double left = 56, right = names + 30, top = 14, bottom = 44;
+  const double left = 64, right = names + 34, top = 14, bottom = 44;
   const double width = plot.width - left - right, height = plot.height - top - bottom;
   Extent xs, ys;
   for (const auto& s : plot.series)
@@ -140,7 +140,7 @@ Svg line_plot(const LinePlot& plot) {
   }
   svg.line(left, top + height, left + width, top + height, "axis");
   svg.text(left + width / 2, plot.height - 8, plot.x_label, Svg::Anchor::middle, "label");
-  svg.text(14, top + height / 2, plot.y_label, Svg::Anchor::middle, "label", -90);
+  svg.text(12, top + height / 2, plot.y_label, Svg::Anchor::middle, "label", -90);
   if (plot.diagonal) svg.line(px(0), py(0), px(1), py(1), "guide");
 
   std::vector<double> ends;

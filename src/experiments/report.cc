@@ -85,12 +85,14 @@ std::string place_text(std::size_t place) {
 std::string overview(const std::vector<ExperimentResults>& all) {
   const ExperimentResults& main = all.front();
   const auto& mask = main.header.at("mask");
+  const double views = mask.value("missing-views", 0.), labels = mask.value("missing-labels", 0.);
   std::string text = fmt::format(
-      "{} {} on {} with up to {}, {} of the views and {} of the labels missing in training.",
-      count_of(main.methods.size(), "method"), main.methods.size() == 1 ? "was run" : "were compared",
-      count_of(main.data.size(), "data set"),
+      "{} {} on {} with up to {}, {}.", count_of(main.methods.size(), "method"),
+      main.methods.size() == 1 ? "was run" : "were compared", count_of(main.data.size(), "data set"),
       count_of(static_cast<std::size_t>(mask.value("repeats", std::int64_t{1})), "repetition"),
-      percent(mask.value("missing-views", 0.)), percent(mask.value("missing-labels", 0.)));
+      views == 0 && labels == 0 ? "without gaps"
+                                : fmt::format("{} of the views and {} of the training labels missing",
+                                              percent(views), percent(labels)));
   if ((main.kind == "table" || main.kind == "complete") && main.methods.size() > 1) {
     std::vector<double> average(main.methods.size(), 0);
     for (const auto& data : main.data) {
@@ -109,9 +111,10 @@ std::string overview(const std::vector<ExperimentResults>& all) {
     text += fmt::format(" By average rank over the six metrics {} is first ({:.2f}), followed by {} ({:.2f})",
                         main.methods[order[0]].title, average[order[0]], main.methods[order[1]].title,
                         average[order[1]]);
-    text += place > 1 ? fmt::format("; {} is {} of {} ({:.2f}).", main.methods[order[place]].title,
-                                    place_text(place + 1), order.size(), average[order[place]])
-                      : ".";
+    text += place > 1 && main.lead().name == "mtd"
+                ? fmt::format("; {} is {} of {} ({:.2f}).", main.methods[order[place]].title,
+                              place_text(place + 1), order.size(), average[order[place]])
+                : ".";
   } else {
     text += fmt::format(" The experiment is '{}'.", main.kind);
   }

@@ -276,7 +276,7 @@ double text_width(std::string_view text, double size) {
     if ((static_cast<unsigned char>(c) & 0xC0) == 0x80) continue;  // inside a code point
     const bool narrow = std::string_view("iljtfrI.,:;'|()[] -").find(c) != std::string_view::npos;
     const bool wide = std::string_view("mwMW@%").find(c) != std::string_view::npos;
-    width += narrow ? .36 : wide ? .92 : .61;
+    width += narrow ? .38 : wide ? .95 : .65;
   }
   return width * size;
 }
