@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "base/threads.h"
+#include "ops/row_kernels.h"
 #include "ops/scalar.h"
 
 namespace lacuna {
@@ -249,26 +250,20 @@ void CpuOps::layer_norm_backward(Input U, Input saved, const UpdateRule& rule, P
 }
 
 void CpuOps::dropout_forward(double rate, const Draws& draws, MatrixView<std::uint8_t> keep, Output X) const {
-  const std::uint32_t threshold = dropout_threshold(rate);
-  const float scale = static_cast<float>(dropout_scale(rate));
-  each_row(X.rows, X.cols * 4, [&](std::size_t r) {
-    float* x = X.row(r).data();
-    std::uint8_t* k = keep.row(r).data();
-    for (std::size_t begin = 0; begin < X.cols; begin += 8) {
-      const Words words = dropout_words(draws, draws.rows[r], static_cast<std::uint32_t>(begin / 8));
-      const std::size_t end = std::min(X.cols, begin + 8);
-      for (std::size_t j = begin; j < end; ++j) k[j] = dropout_bits(words, j) >= threshold;
-    }
-    for (std::size_t j = 0; j < X.cols; ++j) x[j] *= k[j] != 0 ? scale : 0.f;
+  const RowKernels& kernels = row_kernels();
+  const auto key = seed_key(dropout_seed(draws));
+  each_row(X.rows, X.cols * 2, [&](std::size_t r) {
+    const Words counter = dropout_counter(draws, draws.rows[r], 0);
+    kernels.dropout(X.cols, dropout_threshold(rate), static_cast<float>(dropout_scale(rate)), key[0], key[1],
+                    counter.data(), keep.row(r).data(), X.row(r).data());
   });
 }
 
 void CpuOps::dropout_backward(double rate, MatrixView<const std::uint8_t> keep, Output dX) const {
-  const float scale = static_cast<float>(dropout_scale(rate));
+  const RowKernels& kernels = row_kernels();
   each_row(dX.rows, dX.cols, [&](std::size_t r) {
-    float* dx = dX.row(r).data();
-    const std::uint8_t* k = keep.row(r).data();
-    for (std::size_t j = 0; j < dX.cols; ++j) dx[j] *= k[j] != 0 ? scale : 0.f;
+    kernels.dropout_backward(dX.cols, static_cast<float>(dropout_scale(rate)), keep.row(r).data(),
+                             dX.row(r).data());
   });
 }
 
@@ -305,30 +300,22 @@ void CpuOps::zero(Output X) const {
 }
 
 void CpuOps::sigmoid(Input X, Output P) const {
-  each_row(X.rows, X.cols * 8, [&](std::size_t r) {
-    const float* x = X.row(r).data();
-    float* p = P.row(r).data();
-    for (std::size_t j = 0; j < X.cols; ++j) p[j] = sigmoid_of(x[j]);
-  });
+  const RowKernels& kernels = row_kernels();
+  each_row(X.rows, X.cols * 2,
+           [&](std::size_t r) { kernels.sigmoid(X.cols, X.row(r).data(), P.row(r).data()); });
 }
 
 void CpuOps::gate_forward(Input S, Input O, Output Z) const {
-  each_row(S.rows, S.cols * 8, [&](std::size_t r) {
-    const float *s = S.row(r).data(), *o = O.row(r).data();
-    float* z = Z.row(r).data();
-    for (std::size_t j = 0; j < S.cols; ++j) z[j] = s[j] * sigmoid_of(o[j]);
-  });
+  const RowKernels& kernels = row_kernels();
+  each_row(S.rows, S.cols * 2,
+           [&](std::size_t r) { kernels.gate(S.cols, S.row(r).data(), O.row(r).data(), Z.row(r).data()); });
 }
 
 void CpuOps::gate_backward(Input S, Input O, Input dZ, Output dS, Output dO) const {
-  each_row(S.rows, S.cols * 8, [&](std::size_t r) {
-    const float *s = S.row(r).data(), *o = O.row(r).data(), *dz = dZ.row(r).data();
-    float *ds = dS.row(r).data(), *d_o = dO.row(r).data();
-    for (std::size_t j = 0; j < S.cols; ++j) {
-      const float gate = sigmoid_of(o[j]);
-      ds[j] = dz[j] * gate;
-      d_o[j] = dz[j] * s[j] * gate * (1 - gate);
-    }
+  const RowKernels& kernels = row_kernels();
+  each_row(S.rows, S.cols * 2, [&](std::size_t r) {
+    kernels.gate_backward(S.cols, S.row(r).data(), O.row(r).data(), dZ.row(r).data(), dS.row(r).data(),
+                          dO.row(r).data());
   });
 }
 

@@ -5,12 +5,13 @@
 
 #include "base/threads.h"
 #include "ops/cpu.h"
+#include "ops/row_kernels.h"
 #include "ops/scalar.h"
 
 namespace lacuna {
 namespace {
 
-constexpr std::size_t kCostOfExp = 8;  // elements' worth of work, for the size of chunks
+constexpr std::size_t kCostOfExp = 2;  // elements' worth of work, for the size of chunks
 
 // Sum over rows of value(row), rows in parallel, added in the order of the rows.
 template <class F>
@@ -78,16 +79,17 @@ double CpuLosses::bce(Input logits, const LabelRows& labels, const BceSettings& 
                              : static_cast<double>(logits.rows * logits.cols);
   const float scale = divisor > 0 ? static_cast<float>(weight / divisor) : 0.f;
   const auto epsilon = static_cast<float>(settings.epsilon);
+  const RowKernels& kernels = row_kernels();
   const double sum = sum_rows(logits.rows, logits.cols * kCostOfExp, [&](std::size_t i) {
     const float *x = logits.row(i).data(), *y = labels.Y.row(labels.rows[i]).data();
     const std::uint8_t* g = labels.G.row(labels.rows[i]).data();
     float* dx = dlogits.row(i).data();
+    if (settings.form == BceForm::softplus) return kernels.bce(logits.cols, x, y, g, scale, dx);
     double part = 0;
     for (std::size_t j = 0; j < logits.cols; ++j) {
       dx[j] = 0;
       if (g[j] == 0) continue;
-      const auto [value, slope] =
-          settings.form == BceForm::softplus ? bce_softplus(x[j], y[j]) : bce_logarithm(x[j], y[j], epsilon);
+      const auto [value, slope] = bce_logarithm(x[j], y[j], epsilon);
       part += static_cast<double>(value);
       dx[j] = slope * scale;
     }
@@ -125,26 +127,19 @@ double CpuLosses::view_loss(Input logits, const LabelRows& labels, Slots slots, 
   const float taught = static_cast<float>(teacher_share);
   const float told = known_share > 0 ? static_cast<float>((1 - teacher_share) / known_share) : 0.f;
   const float scale = count > 0 ? static_cast<float>(weight / count) : 0.f;
+  const RowKernels& kernels = row_kernels();
   const double sum = sum_rows(slots.rows, slots.cols * logits.cols * kCostOfExp, [&](std::size_t i) {
     const float *x = logits.row(i).data(), *y = labels.Y.row(labels.rows[i]).data();
     const std::uint8_t* g = labels.G.row(labels.rows[i]).data();
     // share·bce(x, p) + w·bce(x, y) = (share + w) softplus(x) - (share p + w y) x: one exponential an
     // element.
     float *factor = scratch<float, 1>(logits.cols), *target = scratch<float, 2>(logits.cols);
-    for (std::size_t j = 0; j < logits.cols; ++j) {
-      const float w = g[j] != 0 ? told : 0.f;
-      factor[j] = taught + w;
-      target[j] = taught * sigmoid_of(x[j]) + w * y[j];
-    }
+    kernels.lesson(logits.cols, x, y, g, taught, told, factor, target);
     double part = 0;
-    for (std::size_t v = 0; v < slots.cols; ++v) {
-      if (slots(i, v) == kNoRow) continue;
-      float* view = view_logits.row(static_cast<std::size_t>(slots(i, v))).data();
-      for (std::size_t j = 0; j < logits.cols; ++j) {
-        part += static_cast<double>(factor[j] * softplus_of(view[j]) - target[j] * view[j]);
-        view[j] = (factor[j] * sigmoid_of(view[j]) - target[j]) * scale;
-      }
-    }
+    for (std::size_t v = 0; v < slots.cols; ++v)
+      if (slots(i, v) != kNoRow)
+        part += kernels.learn(logits.cols, factor, target, scale,
+                              view_logits.row(static_cast<std::size_t>(slots(i, v))).data());
     return part;
   });
   return count > 0 ? sum / count : 0;

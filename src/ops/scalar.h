@@ -63,9 +63,11 @@ inline double dropout_scale(double rate) {
 inline std::uint64_t dropout_seed(const Draws& draws) {
   return draws.seed + 0x9E3779B97F4A7C15ull * (std::uint64_t{draws.layer} + 1);
 }
+inline Words dropout_counter(const Draws& draws, std::uint32_t row, std::uint32_t block) {
+  return {block, draws.step, row, static_cast<std::uint32_t>(Purpose::dropout)};
+}
 inline Words dropout_words(const Draws& draws, std::uint32_t row, std::uint32_t block) {
-  return philox({block, draws.step, row, static_cast<std::uint32_t>(Purpose::dropout)},
-                seed_key(dropout_seed(draws)));
+  return philox(dropout_counter(draws, row, block), seed_key(dropout_seed(draws)));
 }
 inline std::uint32_t dropout_bits(const Words& words, std::size_t j) {
   return (words[(j % 8) / 2] >> (16 * (j % 2))) & 0xFFFFu;

@@ -1,0 +1,2 @@
+#define LACUNA_ISA plain
+#include "ops/row_kernels.h"
