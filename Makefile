@@ -27,6 +27,12 @@ test:
 	ctest --test-dir $(BUILD)/sanitize --output-on-failure -j $(JOBS)
 	ctest --test-dir $(BUILD)/test --output-on-failure -j $(JOBS)
 
+bench:
+	@tools/install-packages.sh build bench
+	cmake -S . -B $(BUILD)/bench -G Ninja -DCMAKE_BUILD_TYPE=Release -DLACUNA_TESTS=OFF -DLACUNA_BENCH=ON
+	ninja -C $(BUILD)/bench
+	bench/run $(BUILD)/bench $(BUILD)/bench.json $(ONLY)
+
 SECONDS ?= 30
 fuzz:
 	@tools/install-packages.sh build test

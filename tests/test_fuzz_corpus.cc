@@ -57,14 +57,14 @@ TEST_P(Corpus, CutOffInputIsReadOrRefused) {
   for (const auto& input : corpus(GetParam())) {
     if (!input.name.starts_with("seed")) continue;
     SCOPED_TRACE(input.name);
-    const std::size_t step = std::max<std::size_t>(1, input.bytes.size() / (slow(GetParam()) ? 12 : 150));
+    const std::size_t step = std::max<std::size_t>(1, input.bytes.size() / (slow(GetParam()) ? 8 : 100));
     for (std::size_t size = 0; size < input.bytes.size(); size += step)
       fuzz_form(GetParam(), std::span(input.bytes).first(size), folder_ / "");
   }
 }
 
 TEST_P(Corpus, ChangedBytesAreReadOrRefused) {
-  const int rounds = slow(GetParam()) ? 15 : 200;
+  const int rounds = slow(GetParam()) ? 8 : 120;
   std::uint64_t seed = 0;
   for (const auto& input : corpus(GetParam())) {
     if (!input.name.starts_with("seed")) continue;
