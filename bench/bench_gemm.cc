@@ -154,7 +154,10 @@ int run(int argc, char** argv) {
       seconds = std::strtod(argv[++i], nullptr);
     else if (std::strcmp(argv[i], "--threads") == 0 && i + 1 < argc)
       count = std::atoi(argv[++i]);
-    else if (std::strcmp(argv[i], "--no-peers") == 0)
+    else if (std::strcmp(argv[i], "--cpu-time") == 0) {
+      count = 1;
+      use_clock(Clock::cpu);
+    } else if (std::strcmp(argv[i], "--no-peers") == 0)
       peers = false;
     else {
       fmt::print(stderr, "usage: bench_gemm [--seconds S] [--threads T] [--no-peers]\n");

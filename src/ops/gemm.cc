@@ -113,28 +113,30 @@ void product_chunk(const Kernels& k, const Factor& L, std::size_t row, std::size
   const std::size_t tasks = column_tasks * row_tasks.count;
   parallel_for(tasks, grain_for(tasks, work), [&](std::size_t first, std::size_t end) {
     thread_local Scratch right_scratch;
-    std::uint32_t* const right = right_scratch.words(groups_of(k, k.depth) * k.columns);
+    const std::size_t panel_words = groups_of(k, k.depth) * k.columns;
+    std::uint32_t* const right = right_scratch.words(together * panel_words);
     for (std::size_t t = first; t < end; ++t) {
       const std::size_t q0 = t / row_tasks.count * together, q1 = std::min(q0 + together, columns);
       const std::size_t p0 = row_tasks.begin(t % row_tasks.count),
                         p1 = row_tasks.begin(t % row_tasks.count + 1);
-      for (std::size_t b = 0; b < blocks; ++b)
+      for (std::size_t b = 0; b < blocks; ++b) {
+        const bool ends = b + 1 == blocks;
+        const std::size_t d = depth_begin + b * k.depth, size = block_depth(b);
+        for (std::size_t q = q0; q < q1; ++q)
+          (R.along ? k.right_along : k.right_across)(R.at(q * k.columns, d), R.S.stride,
+                                                     std::min(k.columns, C.cols - q * k.columns), size,
+                                                     right + (q - q0) * panel_words);
+        Ahead ahead;
+        if (!ends) ahead = R.ahead(q0 * k.columns, d + k.depth, together * k.columns, block_depth(b + 1));
         for (std::size_t q = q0; q < q1; ++q) {
           const std::size_t j = q * k.columns, n = std::min(k.columns, C.cols - j);
-          (R.along ? k.right_along : k.right_across)(R.at(j, depth_begin + b * k.depth), R.S.stride, n,
-                                                     block_depth(b), right);
-          const bool ends = b + 1 == blocks;
           const TileEnd end_of_tile{
               accumulate || b > 0, ends && last.bias != nullptr ? last.bias + j : nullptr, ends && last.relu};
-          Ahead ahead;
-          if (q + 1 < q1)
-            ahead = R.ahead(j + k.columns, depth_begin + b * k.depth, k.columns, block_depth(b));
-          else if (!ends)
-            ahead = R.ahead(q0 * k.columns, depth_begin + (b + 1) * k.depth, k.columns, block_depth(b + 1));
           for (std::size_t p = p0; p < p1; ++p)
-            k.tile(groups_of(k, block_depth(b)), left_panel(b, p), right, &C(row + panels.begin(p), j),
-                   C.stride, panels.size(p), n, end_of_tile, ahead);
+            k.tile(groups_of(k, size), left_panel(b, p), right + (q - q0) * panel_words,
+                   &C(row + panels.begin(p), j), C.stride, panels.size(p), n, end_of_tile, ahead);
         }
+      }
     }
   });
 }

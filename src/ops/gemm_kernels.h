@@ -32,14 +32,14 @@ class Ahead {
     cols_ = cols * sizeof(float);
   }
   [[gnu::always_inline]] void fetch_line() {
-    if (line_ < end_) {
-      __builtin_prefetch(line_, 0, 2);
-      line_ += 64;
-    } else if (rows_ > 1) {
+    if (line_ >= end_) {
+      if (rows_ <= 1) return;
       --rows_;
       end_ += stride_;
       line_ = end_ - cols_;
     }
+    __builtin_prefetch(line_, 0, 2);
+    line_ += 64;
   }
 
  private:

@@ -2,6 +2,8 @@
 
 #include <immintrin.h>
 
+#include <time.h>
+
 #include <cstdint>
 #include <thread>
 
@@ -94,7 +96,17 @@ double rate(int threads, double amount, F&& work) {
   return threads * amount / t.best;
 }
 
+Clock clock_in_use = Clock::wall;
+
 }  // namespace
+
+void use_clock(Clock clock) { clock_in_use = clock; }
+
+double clock_seconds() {
+  timespec t{};
+  clock_gettime(clock_in_use == Clock::wall ? CLOCK_MONOTONIC : CLOCK_PROCESS_CPUTIME_ID, &t);
+  return static_cast<double>(t.tv_sec) + 1e-9 * static_cast<double>(t.tv_nsec);
+}
 
 double peak_f32(int threads) {
   constexpr double kOps = 2. * 12 * kSteps;

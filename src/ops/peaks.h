@@ -2,7 +2,6 @@
 #pragma once
 
 #include <algorithm>
-#include <chrono>
 #include <cstddef>
 #include <vector>
 
@@ -19,19 +18,21 @@ struct Timing {
   double spread() const { return median / best - 1; }
 };
 
+// Seconds on the clock in use: wall time, or the CPU time of this process. The latter, with one thread, is what can be
+// compared on a machine that others use too.
+enum class Clock { wall, cpu };
+void use_clock(Clock clock);
+double clock_seconds();
+
 // Calls `work` until `seconds` have passed, at least three times; the first call is not counted.
 template <class F>
 Timing measure(double seconds, F&& work) {
-  using Clock = std::chrono::steady_clock;
-  const auto since = [](Clock::time_point start) {
-    return std::chrono::duration<double>(Clock::now() - start).count();
-  };
   work();
   std::vector<double> times;
-  for (const auto begin = Clock::now(); times.size() < 3 || since(begin) < seconds;) {
-    const auto start = Clock::now();
+  for (const double begin = clock_seconds(); times.size() < 3 || clock_seconds() - begin < seconds;) {
+    const double start = clock_seconds();
     work();
-    times.push_back(since(start));
+    times.push_back(clock_seconds() - start);
   }
   std::sort(times.begin(), times.end());
   return {times.front(), times[times.size() / 2]};

@@ -1,0 +1,69 @@
+// The networks of the benchmarks, in the shape of Corel5k, on made-up numbers: speed does not depend on what
+// they mean.
+#pragma once
+
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "base/random.h"
+#include "data/items.h"
+#include "methods/mtd.h"
+#include "nn/make.h"
+#include "nn/mtd_options.h"
+#include "nn/train.h"
+
+namespace lacuna {
+
+struct Setting {
+  MtdOptions network;
+  TrainOptions train;
+};
+
+// What a preset of method mtd sets.
+inline Setting preset(const std::string& name) {
+  Mtd method;
+  PrepareOptions prepare;
+  method.set_preset(name, prepare);
+  Setting setting;
+  Options from, to;
+  method.declare(from);
+  setting.network.declare(to);
+  setting.train.declare(to);
+  for (const auto& option : to.all()) to.set(option.name, from.find(option.name)->text(), "preset " + name);
+  return setting;
+}
+
+inline UpdateRule rule_of(const TrainOptions& train) {
+  UpdateRule rule;
+  rule.optimiser = train.optimiser == "sgd" ? Optimiser::sgd : Optimiser::adamw;
+  rule.rate = train.rate * .1;  // made-up data must not diverge
+  rule.weight_decay = train.weight_decay;
+  rule.average = train.average;
+  return rule;
+}
+
+// Half of the view instances and half of the labels are missing; every row has a view.
+inline Items made_up_items(std::size_t rows, const std::vector<std::size_t>& columns, std::size_t labels) {
+  Items items;
+  items.W = Matrix<std::uint8_t>(rows, columns.size());
+  items.Y = Matrix<float>(rows, labels);
+  items.G = Matrix<std::uint8_t>(rows, labels);
+  for (const std::size_t d : columns) items.X.emplace_back(rows, d);
+  for (std::size_t i = 0; i < rows; ++i) {
+    Random random(1, Purpose::test, static_cast<std::uint32_t>(i));
+    for (std::size_t v = 0; v < columns.size(); ++v) items.W(i, v) = random.below(2) == 0;
+    items.W(i, random.below(columns.size())) = 1;
+    for (std::size_t j = 0; j < labels; ++j) {
+      items.G(i, j) = random.below(2) == 0;
+      items.Y(i, j) = items.G(i, j) != 0 && random.uniform() < .013f ? 1.f : 0.f;
+    }
+    for (std::size_t v = 0; v < columns.size(); ++v)
+      if (items.W(i, v) != 0)
+        for (float& x : items.X[v].row(i)) x = random.uniform(-1.7f, 1.7f);
+  }
+  return items;
+}
+
+}  // namespace lacuna
