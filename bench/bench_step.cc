@@ -3,11 +3,12 @@
 //
 //   bench_step [--network paper|best] [--no-peers] [--parts FILE] [--cpu-time]
 //
-// --cpu-time: one thread on both sides, and CPU seconds: what can be compared on a machine that others use too.
+// --cpu-time: one thread on both sides, and CPU seconds: what can be compared on a machine that others use
+// too.
 #include <fmt/core.h>
 
-#include <cstdio>
 #include <algorithm>
+#include <cstdio>
 #include <cstring>
 #include <numeric>
 #include <string>
@@ -47,8 +48,9 @@ void print(const std::string& name, double value, const char* unit, const std::s
 // Seconds of PyTorch's step with so many threads; 0 if there is none.
 bool cpu_time = false;
 double peer_seconds(const std::string& network, int count) {
-  const std::string command = fmt::format("/usr/bin/python3 '{}/bench/peer_torch.py' step {} {} {} 2>/dev/null",
-                                          LACUNA_SOURCE_DIR, network, count, cpu_time ? "cpu" : "wall");
+  const std::string command =
+      fmt::format("/usr/bin/python3 '{}/bench/peer_torch.py' step {} {} {} 2>/dev/null", LACUNA_SOURCE_DIR,
+                  network, count, cpu_time ? "cpu" : "wall");
   double seconds = 0;
   std::FILE* pipe = popen(command.c_str(), "r");
   if (pipe == nullptr || std::fscanf(pipe, "%lf", &seconds) != 1) seconds = 0;
@@ -66,7 +68,7 @@ void bench_network(const Yardstick& yardstick, const Machine& machine, bool peer
       peer_name = fmt::format("PyTorch f32, {} thread{}", count, count == 1 ? "" : "s");
     }
   for (Precision precision : {Precision::bf16, Precision::f32}) {
-    const Setting setting = preset(yardstick.preset);
+    const PresetOptions setting = preset(yardstick.preset);
     Ledger ledger;
     const NetworkShape shape{.columns = yardstick.columns, .labels = kLabels, .training_rows = kRows};
     const auto network = make_network<float>(setting.network, shape, 1,
@@ -139,7 +141,8 @@ int run(int argc, char** argv) {
     } else if (std::strcmp(argv[i], "--parts") == 0 && i + 1 < argc) {
       parts = std::fopen(argv[++i], "w");
     } else {
-      fmt::print(stderr, "usage: bench_step [--network paper|best] [--no-peers] [--parts FILE] [--cpu-time]\n");
+      fmt::print(stderr,
+                 "usage: bench_step [--network paper|best] [--no-peers] [--parts FILE] [--cpu-time]\n");
       return 2;
     }
   }

@@ -16,17 +16,17 @@
 
 namespace lacuna {
 
-struct Setting {
+struct PresetOptions {
   MtdOptions network;
   TrainOptions train;
 };
 
 // What a preset of method mtd sets.
-inline Setting preset(const std::string& name) {
+inline PresetOptions preset(const std::string& name) {
   Mtd method;
   PrepareOptions prepare;
   method.set_preset(name, prepare);
-  Setting setting;
+  PresetOptions setting;
   Options from, to;
   method.declare(from);
   setting.network.declare(to);
