@@ -243,6 +243,54 @@ TEST(Prepare, RootPcaAndWhitening) {
   }
 }
 
+// The coordinates of training rows reproduce the centred kernel that they come from.
+TEST(Prepare, KernelCoordinatesHaveTheKernelAsInnerProduct) {
+  const Matrix<float> Z = planted(40, 6, 8);
+  const KernelMap map = KernelMap::fit(Z, 39, 1);
+  EXPECT_EQ(map.anchors.rows(), 40u);
+  Matrix<float> F(40, map.columns());
+  map.apply(Z, F);
+  double width = 0;
+  const auto distance = [&](std::size_t i, std::size_t j) {
+    double sum = 0;
+    for (std::size_t k = 0; k < 6; ++k) sum += std::pow(static_cast<double>(Z(i, k) - Z(j, k)), 2);
+    return sum;
+  };
+  for (std::size_t i = 0; i < 40; ++i)
+    for (std::size_t j = 0; j < 40; ++j) width += distance(i, j) / 1600;
+  EXPECT_NEAR(map.width, width, 1e-3 * width);
+  std::vector<double> means(40);
+  double mean = 0, trace = 0;
+  for (std::size_t i = 0; i < 40; ++i)
+    for (std::size_t j = 0; j < 40; ++j) means[i] += std::exp(-distance(i, j) / width) / 40;
+  for (const double m : means) mean += m / 40;
+  for (std::size_t i = 0; i < 40; ++i) trace += (1 - 2 * means[i] + mean) / 40;
+  const double scale = static_cast<double>(map.columns()) / trace;  // mean variance 1
+  for (std::size_t i = 0; i < 40; ++i)
+    for (std::size_t j = 0; j < 40; ++j) {
+      double dot = 0;
+      for (std::size_t k = 0; k < map.columns(); ++k)
+        dot += static_cast<double>(F(i, k)) * static_cast<double>(F(j, k));
+      EXPECT_NEAR(dot, scale * (std::exp(-distance(i, j) / width) - means[i] - means[j] + mean),
+                  5e-3 * scale);
+    }
+}
+
+TEST(Prepare, KernelMapSurvivesAFileAndZeroesMissingRows) {
+  const Case c = make_case(60, 12, true);
+  const Selection train = first_rows(c.data, 40), all = first_rows(c.data, 60);
+  const Preparation p = Preparation::fit(train, of_kind("rbf-pca", 5));
+  Tensors file;
+  p.save(file, "x.");
+  const Items a = p.apply(all, false), b = Preparation::load(file, "x.").apply(all, false);
+  for (std::size_t v = 0; v < 2; ++v) {
+    EXPECT_EQ(a.X[v].cols(), 5u);
+    EXPECT_TRUE(std::ranges::equal(a.X[v].values(), b.X[v].values()));
+  }
+  for (std::size_t i = 0; i < 60; i += 3)
+    for (const float x : a.X[0].row(i)) EXPECT_EQ(x, 0.f);
+}
+
 // The fourth root is the same up to the final scale whatever the unit of a view, and keeps signs.
 TEST(Prepare, RootPcaDoesNotDependOnUnits) {
   Case a = make_case(40, 6, false), b = a;
@@ -273,7 +321,7 @@ TEST(Prepare, SmallValuesUseTheSteeperLogarithm) {
 TEST(Prepare, SparseEqualsDense) {
   for (const std::size_t d : {7u, 120u}) {
     const Case dense = make_case(80, d, false), sparse = make_case(80, d, true);
-    for (const char* kind : {"zscore", "minmax", "pca", "log-pca", "root-pca"}) {
+    for (const char* kind : {"zscore", "minmax", "pca", "log-pca", "root-pca", "rbf-pca"}) {
       const Selection a = first_rows(dense.data, 80), b = first_rows(sparse.data, 80);
       const Items x = Preparation::fit(a, of_kind(kind)).apply(a, false),
                   y = Preparation::fit(b, of_kind(kind)).apply(b, false);
@@ -313,7 +361,7 @@ TEST(Prepare, IterativeSolverReachesItsResidual) {
 }
 
 TEST(Prepare, MissingInstancesHaveNoInfluence) {
-  for (const char* kind : {"none", "zscore", "minmax", "pca", "log-pca", "root-pca", "auto"}) {
+  for (const char* kind : {"none", "zscore", "minmax", "pca", "log-pca", "root-pca", "rbf-pca", "auto"}) {
     const Case a = make_case(50, 12, false), b = make_case(50, 12, false, 1e30f);
     const Selection x = first_rows(a.data, 50), y = first_rows(b.data, 50);
     const Items p = Preparation::fit(x, of_kind(kind)).apply(x, false),

@@ -14,7 +14,8 @@
 namespace lacuna {
 namespace {
 
-constexpr double kRootPower = .25;  // of root-pca
+constexpr double kRootPower = .25;              // of root-pca
+constexpr std::size_t kKernelDirections = 256;  // of rbf-pca, before the kernel
 
 std::string checked_kind(const std::string& kind, const std::string& where) {
   if (std::find(prepare_kinds().begin(), prepare_kinds().end(), kind) == prepare_kinds().end())
@@ -256,77 +257,6 @@ void fit_scaling(const View& view, const std::vector<std::uint32_t>& rows, Prepa
   }
 }
 
-void fit_projection(const View& view, const std::vector<std::uint32_t>& rows, const PrepareOptions& options,
-                    Preparation::ViewMap& map) {
-  if (map.kind == "log-pca") map.log_scale = largest_magnitude(view, rows) <= 1 ? 100 : 1;
-  if (map.kind == "root-pca") map.power = kRootPower;
-  const View gathered = gather(view, rows, Squash(map));
-  std::vector<std::uint32_t> all(rows.size());
-  std::iota(all.begin(), all.end(), 0u);
-  const Moments m = moments(gathered, all);
-  for (std::size_t j = 0; j < map.columns; ++j) {
-    const bool constant = !(m.low[j] < m.high[j]);
-    map.shift(0, j) = constant ? m.low[j] : static_cast<float>(m.mean[j]);
-    map.scale(0, j) = constant ? 0.f : 1.f;
-  }
-  const auto K = static_cast<std::size_t>(options.components);
-  Principal principal;
-  if (gathered.sparse()) {
-    principal = principal_directions(std::get<Csr>(gathered.features), map.shift.row(0), K, options.seed);
-  } else {
-    const auto& table = std::get<Table<float>>(gathered.features);
-    Matrix<float> centred(table.rows(), table.cols());
-    parallel_for(table.rows(), 64, [&](std::size_t begin, std::size_t end) {
-      for (std::size_t i = begin; i < end; ++i)
-        for (std::size_t j = 0; j < map.columns; ++j)
-          centred(i, j) = (table(i, j) - map.shift(0, j)) * map.scale(0, j);
-    });
-    principal = principal_directions(centred, K, options.seed);
-  }
-  map.directions = std::move(principal.directions);
-  double mean = 0;
-  for (std::size_t k = 0; k < principal.variances.size(); ++k) {
-    const double variance = principal.variances[k], first = principal.variances[0];
-    map.variances.push_back(static_cast<float>(variance));
-    const double factor =
-        options.whiten > 0 && variance > 0 ? std::pow(variance / first, -options.whiten / 2) : 1;
-    if (factor != 1)
-      for (std::size_t j = 0; j < map.columns; ++j) map.directions(j, k) *= static_cast<float>(factor);
-    mean += variance * factor * factor / static_cast<double>(principal.variances.size());
-  }
-  map.residual = principal.residual;
-  map.gain = mean > 0 ? static_cast<float>(1 / std::sqrt(mean)) : 0.f;
-}
-
-bool projects(const std::string& kind) {
-  return kind.ends_with("pca");
-}
-
-Preparation::ViewMap fit_view(const Selection& train, std::size_t v, const std::string& kind,
-                              const PrepareOptions& options) {
-  const View& view = train.data->views[v];
-  const std::vector<std::uint32_t> rows = fitted_rows(train, v, options.leaky);
-  Preparation::ViewMap map;
-  map.name = view.name;
-  map.kind = kind;
-  map.columns = view.columns();
-  if (kind == "auto") {
-    const PrepareAdvice advice = advise(view, rows, options.components);
-    map.kind = advice.kind;
-    map.reason = advice.reason;
-  }
-  if (map.kind == "none") return map;
-  map.shift = Matrix<float>(1, map.columns);
-  map.scale = Matrix<float>(1, map.columns);
-  map.clamp = map.kind == "minmax";
-  if (projects(map.kind)) {
-    fit_projection(view, rows, options, map);
-  } else if (!rows.empty()) {  // a view never seen in training keeps scale 0 and says nothing
-    fit_scaling(view, rows, map);
-  }
-  return map;
-}
-
 // Shift and scale of one dense row, in place.
 void transform_row(const Preparation::ViewMap& map, std::span<float> x) {
   if (const Squash squash(map); squash.any())
@@ -376,11 +306,106 @@ void apply_sparse(const Preparation::ViewMap& map, const Selection& selection, s
   }
 }
 
+// All rows of the selection into X, before the kernel.
+void project(const Preparation::ViewMap& map, const Selection& selection, std::size_t from,
+             MatrixView<float> X) {
+  const bool sparse = selection.data->views[from].sparse() && !map.directions.empty();
+  std::vector<float> offset(sparse ? X.cols : 0);
+  if (sparse)
+    for (std::size_t j = 0; j < map.columns; ++j)
+      for (std::size_t k = 0; k < offset.size(); ++k)
+        offset[k] += map.shift(0, j) * map.scale(0, j) * map.directions(j, k);
+  parallel_for(X.rows, 64, [&](std::size_t begin, std::size_t end) {
+    sparse ? apply_sparse(map, selection, from, offset, begin, end, X)
+           : apply_dense(map, selection, from, begin, end, X);
+  });
+}
+
+void fit_projection(const Dataset& data, std::size_t v, const std::vector<std::uint32_t>& rows,
+                    const PrepareOptions& options, Preparation::ViewMap& map) {
+  const View& view = data.views[v];
+  const bool kernel = map.kind == "rbf-pca";
+  if (map.kind == "log-pca" || kernel) map.log_scale = largest_magnitude(view, rows) <= 1 ? 100 : 1;
+  if (map.kind == "root-pca") map.power = kRootPower;
+  const View gathered = gather(view, rows, Squash(map));
+  std::vector<std::uint32_t> all(rows.size());
+  std::iota(all.begin(), all.end(), 0u);
+  const Moments m = moments(gathered, all);
+  for (std::size_t j = 0; j < map.columns; ++j) {
+    const bool constant = !(m.low[j] < m.high[j]);
+    map.shift(0, j) = constant ? m.low[j] : static_cast<float>(m.mean[j]);
+    map.scale(0, j) = constant ? 0.f : 1.f;
+  }
+  const std::size_t K = kernel ? kKernelDirections : static_cast<std::size_t>(options.components);
+  Principal principal;
+  if (gathered.sparse()) {
+    principal = principal_directions(std::get<Csr>(gathered.features), map.shift.row(0), K, options.seed);
+  } else {
+    const auto& table = std::get<Table<float>>(gathered.features);
+    Matrix<float> centred(table.rows(), table.cols());
+    parallel_for(table.rows(), 64, [&](std::size_t begin, std::size_t end) {
+      for (std::size_t i = begin; i < end; ++i)
+        for (std::size_t j = 0; j < map.columns; ++j)
+          centred(i, j) = (table(i, j) - map.shift(0, j)) * map.scale(0, j);
+    });
+    principal = principal_directions(centred, K, options.seed);
+  }
+  map.directions = std::move(principal.directions);
+  double mean = 0;
+  for (std::size_t k = 0; k < principal.variances.size(); ++k) {
+    const double variance = principal.variances[k], first = principal.variances[0];
+    map.variances.push_back(static_cast<float>(variance));
+    const double factor =
+        options.whiten > 0 && variance > 0 && !kernel ? std::pow(variance / first, -options.whiten / 2) : 1;
+    if (factor != 1)
+      for (std::size_t j = 0; j < map.columns; ++j) map.directions(j, k) *= static_cast<float>(factor);
+    mean += variance * factor * factor / static_cast<double>(principal.variances.size());
+  }
+  map.residual = principal.residual;
+  map.gain = mean > 0 ? static_cast<float>(1 / std::sqrt(mean)) : 0.f;
+  if (!kernel || rows.empty()) return;
+  Matrix<float> Z(rows.size(), map.directions.cols());
+  Selection fitted;
+  fitted.data = &data;
+  fitted.rows = rows;
+  project(map, fitted, v, Z);
+  map.kernel = KernelMap::fit(Z, static_cast<std::size_t>(options.components), options.seed);
+}
+
+bool projects(const std::string& kind) {
+  return kind.ends_with("pca");
+}
+
+Preparation::ViewMap fit_view(const Selection& train, std::size_t v, const std::string& kind,
+                              const PrepareOptions& options) {
+  const View& view = train.data->views[v];
+  const std::vector<std::uint32_t> rows = fitted_rows(train, v, options.leaky);
+  Preparation::ViewMap map;
+  map.name = view.name;
+  map.kind = kind;
+  map.columns = view.columns();
+  if (kind == "auto") {
+    const PrepareAdvice advice = advise(view, rows, options.components);
+    map.kind = advice.kind;
+    map.reason = advice.reason;
+  }
+  if (map.kind == "none") return map;
+  map.shift = Matrix<float>(1, map.columns);
+  map.scale = Matrix<float>(1, map.columns);
+  map.clamp = map.kind == "minmax";
+  if (projects(map.kind)) {
+    fit_projection(*train.data, v, rows, options, map);
+  } else if (!rows.empty()) {  // a view never seen in training keeps scale 0 and says nothing
+    fit_scaling(view, rows, map);
+  }
+  return map;
+}
+
 }  // namespace
 
 const std::vector<std::string>& prepare_kinds() {
-  static const std::vector<std::string> names = {"none",    "zscore",   "minmax", "pca",
-                                                 "log-pca", "root-pca", "auto"};
+  static const std::vector<std::string> names = {"none",    "zscore",   "minmax",  "pca",
+                                                 "log-pca", "root-pca", "rbf-pca", "auto"};
   return names;
 }
 
@@ -391,7 +416,7 @@ PrepareAdvice advise_preparation(const Selection& selection, std::size_t v, std:
 void PrepareOptions::declare(Options& options) {
   options.add("prepare", kind, "preparation of every view").choices(prepare_kinds());
   options.add("prepare-view", per_view, "preparation of single views: name=kind").metavar("NAME=KIND");
-  options.add("components", components, "at most so many directions (pca, log-pca, root-pca)")
+  options.add("components", components, "at most so many directions (of the pca kinds)")
       .range(1, 65536)
       .symbol("K");
   options
@@ -424,24 +449,22 @@ Items Preparation::apply(const Selection& selection, const std::vector<int>& sou
   items.W = Matrix<std::uint8_t>(n, m);
   for (std::size_t v = 0; v < m; ++v) {
     const ViewMap& map = views_[v];
-    Matrix<float> X(n, map.width());
+    Matrix<float> X(n, map.directions.empty() ? map.columns : map.directions.cols());
     if (source[v] >= 0) {
       const auto from = static_cast<std::size_t>(source[v]);
       const View& view = data.views[from];
       if (view.columns() != map.columns)
         fail(Exit::mismatch, "{}: view '{}' has {} columns, the model expects {}", data.name, view.name,
              view.columns(), map.columns);
-      const bool sparse = view.sparse() && !map.directions.empty();
-      std::vector<float> offset(sparse ? map.width() : 0);
-      if (sparse)
-        for (std::size_t j = 0; j < map.columns; ++j)
-          for (std::size_t k = 0; k < offset.size(); ++k)
-            offset[k] += map.shift(0, j) * map.scale(0, j) * map.directions(j, k);
-      parallel_for(n, 64, [&](std::size_t begin, std::size_t end) {
-        for (std::size_t i = begin; i < end; ++i) items.W(i, v) = selection.has(i, from);
-        sparse ? apply_sparse(map, selection, from, offset, begin, end, X)
-               : apply_dense(map, selection, from, begin, end, X);
-      });
+      for (std::size_t i = 0; i < n; ++i) items.W(i, v) = selection.has(i, from);
+      project(map, selection, from, X);
+    }
+    if (!map.kernel.empty()) {
+      Matrix<float> mapped(n, map.width());
+      map.kernel.apply(X, mapped);
+      for (std::size_t i = 0; i < n; ++i)
+        if (items.W(i, v) == 0) std::ranges::fill(mapped.row(i), 0.f);
+      X = std::move(mapped);
     }
     items.X.push_back(std::move(X));
   }
@@ -481,6 +504,7 @@ void Preparation::save(Tensors& file, const std::string& prefix) const {
       file.put(stem + "directions", map.directions.view());
       file.put(stem + "variances", std::span<const float>(map.variances));
     }
+    map.kernel.save(file, stem + "kernel.");
   }
   file.metadata[prefix + "views"] = std::move(list);
 }
@@ -519,6 +543,7 @@ Preparation Preparation::load(const Tensors& file, const std::string& prefix) {
         map.directions = file.matrix(stem + "directions");
         check(map.directions, "directions", map.columns, 0);
         map.variances = file.floats(stem + "variances");
+        map.kernel = KernelMap::load(file, stem + "kernel.", map.directions.cols());
       }
       result.views_.push_back(std::move(map));
     }

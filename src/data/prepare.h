@@ -6,7 +6,8 @@
 //   pca       centred, projected on the leading directions, one scale
 //   log-pca   sign(x) log(1 + s|x|) first, then as pca
 //   root-pca  sign(x) |x|^(1/4) first, then as pca: needs no scale s (docs/best.md)
-//   auto      chosen by looking at the view; the reason is kept
+//   rbf-pca   as log-pca with 256 directions, then the leading coordinates of a Gaussian kernel
+//   (data/kernel_map.h) auto      chosen by looking at the view; the reason is kept
 // A missing instance is a zero row after preparation, whatever the kind.
 #pragma once
 
@@ -17,6 +18,7 @@
 #include "base/options.h"
 #include "base/tensors.h"
 #include "data/items.h"
+#include "data/kernel_map.h"
 
 namespace lacuna {
 
@@ -26,7 +28,7 @@ const std::vector<std::string>& prepare_kinds();
 struct PrepareOptions {
   std::string kind = "zscore";        // one of the above, for every view
   std::vector<std::string> per_view;  // "name=kind" for single views
-  std::int64_t components = 96;       // at most so many directions (pca, log-pca, root-pca)
+  std::int64_t components = 96;       // at most so many directions (of the pca kinds)
   double whiten = 0;                  // of the directions: 0 keeps their variances, 1 makes them equal
   bool leaky = false;                 // fit on all rows of the data, as the authors' program does (it leaks)
   std::uint64_t seed = 1;             // start of the iterative solver on large views
@@ -50,11 +52,14 @@ class Preparation {
     double power = 0;                // of |x|; 0 = as it is
     Matrix<float> shift, scale;      // (1, d_v): x <- (x - shift) * scale, after logarithm or power
     Matrix<float> directions;        // (d_v, K), whitened where asked; empty = no projection
+    KernelMap kernel;                // of the projected rows; empty = none
     float gain = 1;                  // factor after the projection
     bool clamp = false;              // to [0, 1], for minmax
     std::vector<float> variances;    // of the kept directions, before whitening and gain
     double residual = 0;             // error of the iterative solver (data/principal.h)
-    std::size_t width() const { return directions.empty() ? columns : directions.cols(); }
+    std::size_t width() const {
+      return !kernel.empty() ? kernel.columns() : directions.empty() ? columns : directions.cols();
+    }
   };
 
   static Preparation fit(const Selection& train, const PrepareOptions& options);
