@@ -77,6 +77,7 @@ const Changes kWider = {{"encoder-widths", "2048"}, {"weight-decay", "8"}};
 const Changes kLogarithm = {{"prepare", "log-pca"}};
 const Changes kEarly = {{"fusion", "early"}, {"encoder-widths", "2048"}, {"gamma", "0"}};
 const Changes kHalfWhite = {{"components", "192"}, {"whiten", "0.5"}};
+const Changes kKernel = {{"prepare", "rbf-pca"}};
 const Changes kNoGuesses = {{"guess-weight", "0"}};
 const Changes kTaught = {{"guess-weight", "1"}, {"guess-from", "0"}};
 
@@ -90,10 +91,10 @@ const std::array<Changes, 3>& teachers() {
                                              kEarly + kNoGuesses};
   return all;
 }
-const std::array<Changes, 5>& students() {
-  static const std::array<Changes, 5> all = {kWider + kTaught, kLogarithm + kHalfWhite + kTaught,
-                                             kEarly + kTaught, kEarly + kHalfWhite + kTaught,
-                                             kLogarithm + kTaught};
+const std::array<Changes, 6>& students() {
+  static const std::array<Changes, 6> all = {
+      kWider + kTaught,     kEarly + kHalfWhite + kTaught,     kEarly + kKernel + kTaught,
+      kLogarithm + kTaught, kLogarithm + kHalfWhite + kTaught, kEarly + kTaught};
   return all;
 }
 
