@@ -16,6 +16,7 @@ constexpr Verb kVerbs[] = {
     {"data mask", "gaps and splits by the paper's protocol, as a file", data_mask},
     {"data simulate", "data drawn from a known model", data_simulate},
     {"train", "learn from a data set and write a model", train},
+    {"tune", "try settings of a method and keep the best model", tune},
     {"predict", "score the items of a data set with a model", predict},
     {"evaluate", "compare scores with the true labels", evaluate},
     {"methods", "the methods and what each can do by itself", methods},

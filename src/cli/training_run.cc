@@ -9,6 +9,7 @@
 
 #include "base/error.h"
 #include "base/text.h"
+#include "cli/learning.h"
 
 namespace lacuna::cli {
 namespace {
@@ -18,25 +19,6 @@ constexpr const char* kRun = "run";  // key of our part of a checkpoint's metada
 volatile std::sig_atomic_t caught = 0;
 void remember(int signal) {
   caught = signal;
-}
-
-// "epochs was 100 and is 50", for the first few differences.
-std::string differences(const nlohmann::json& was, const nlohmann::json& is) {
-  const nlohmann::json a = was.flatten(), b = is.flatten();
-  std::vector<std::string> found;
-  const auto look = [&](const std::string& key) {
-    const auto left = a.contains(key) ? a[key].dump() : "absent",
-               right = b.contains(key) ? b[key].dump() : "absent";
-    if (left == right) return;
-    std::string name = key.substr(1);
-    if (name.starts_with("options/")) name = name.substr(8);
-    found.push_back(fmt::format("{} was {} and is {}", name, left, right));
-  };
-  for (const auto& [key, value] : a.items()) look(key);
-  for (const auto& [key, value] : b.items())
-    if (!a.contains(key)) look(key);
-  if (found.size() > 4) found = {found[0], found[1], found[2], fmt::format("{} more", found.size() - 3)};
-  return join(found, "; ");
 }
 
 std::uint64_t free_bytes(const std::string& path) {
@@ -70,6 +52,8 @@ TrainingRun::TrainingRun(const RunOptions& options, std::string model_path, nloh
       fingerprint_(std::move(fingerprint)),
       progress_(progress),
       last_checkpoint_(clock_seconds()) {
+  remove_leftovers(path_);
+  remove_leftovers(model_path_);
   if (!options_.resume) return;
   if (!std::filesystem::exists(path_)) {
     fmt::print(stderr, "{}: there is no checkpoint; starting from the beginning\n", path_);

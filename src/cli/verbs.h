@@ -31,6 +31,7 @@ int methods(const Arguments& arguments);
 int metrics(const Arguments& arguments);
 int predict(const Arguments& arguments);
 int train(const Arguments& arguments);
+int tune(const Arguments& arguments);
 int bench_table(const Arguments& arguments);
 int bench_complete(const Arguments& arguments);
 int bench_ablation(const Arguments& arguments);

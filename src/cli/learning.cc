@@ -1,0 +1,141 @@
+#include "cli/learning.h"
+
+#include <algorithm>
+#include <cstdio>
+
+#include "base/config.h"
+#include "base/error.h"
+#include "base/text.h"
+#include "base/threads.h"
+
+namespace lacuna::cli {
+namespace {
+
+// Where and how, not what is learned.
+const std::vector<std::string> kNotInConfig = {"data",   "out",  "config",      "print-config", "set",
+                                               "resume", "json", "json-events", "quiet",        "grid"};
+
+// The value of "--name value" or "--name=value", the last one given. Needed before all flags are known: the
+// method and the preset decide which there are.
+std::string peek(const Arguments& arguments, const std::string& name) {
+  std::string found;
+  for (std::size_t i = 0; i < arguments.size() && arguments[i] != "--"; ++i) {
+    if (arguments[i] == "--" + name && i + 1 < arguments.size()) found = arguments[i + 1];
+    if (arguments[i].starts_with("--" + name + "=")) found = arguments[i].substr(name.size() + 3);
+  }
+  return found;
+}
+
+}  // namespace
+
+void LearningFlags::declare(Options& o) {
+  source.declare(o);
+  o.add("method", method, "which method learns (lacuna methods lists them)").choices(method_names());
+  o.add("preset", preset, "a named set of the method's settings; single settings come after it")
+      .metavar("NAME");
+  o.add("hold-out", hold_out,
+        "without folds: share of the rows held out for selection, calibration and thresholds")
+      .range(0, .9);
+  o.add("seed", seed, "all random numbers follow from it");
+  o.add("threads", threads, "threads, 0 = all; the result does not depend on it").range(0, 1024);
+  o.add("set", set, "a setting by its name, as in a config file; may be repeated").metavar("KEY=VALUE");
+  o.add("config", config, "settings from a TOML file; the command line comes after it").metavar("FILE");
+  o.add("print-config", print_config, "print all settings as a config file and stop");
+}
+
+std::vector<std::pair<std::string, std::string>> settings(const std::vector<std::string>& parts,
+                                                          const std::string& flag) {
+  std::vector<std::pair<std::string, std::string>> pairs;
+  for (const auto& part : parts) {
+    const auto equals = part.find('=');
+    if (equals != std::string::npos) {
+      pairs.emplace_back(part.substr(0, equals), part.substr(equals + 1));
+    } else if (!pairs.empty()) {
+      pairs.back().second += "," + part;
+    } else {
+      fail(Exit::usage, "--{} takes KEY=VALUE, not '{}'", flag, part);
+    }
+  }
+  return pairs;
+}
+
+Model parse_learning(LearningFlags& flags, Options& options, const Arguments& arguments,
+                     const HelpText& help) {
+  std::vector<ConfigEntry> config;
+  if (const auto path = peek(arguments, "config"); !path.empty()) config = read_config(path);
+  const auto early = [&](const std::string& name, const std::string& otherwise) {
+    std::string value = peek(arguments, name);
+    if (value.empty())
+      for (const auto& entry : config)
+        if (entry.name == name) value = entry.text;
+    return value.empty() ? otherwise : value;
+  };
+  Model model(early("method", flags.method));
+  if (const auto preset = early("preset", ""); !preset.empty()) model.set_preset(preset);
+  for (const auto& option : model.options().all()) {
+    if (options.find(option.name) != nullptr)
+      throw std::logic_error("two options are named " +
+                             option.name);  // ours and the method's: a mistake of ours
+    options.all().push_back(option);
+  }
+  apply_config(config, options, kNotInConfig);
+  parse_or_help(options, arguments, help.verb, help.about, help.examples);
+  for (const auto& [name, value] : settings(flags.set, "set"))
+    model.options().set(name, value, "method " + model.method().traits().name);
+  if (flags.authors()) model.options().set("leaky-prepare", "true", "the preparation");
+  flags.preset = model.preset();
+  if (flags.print_config) {
+    std::fputs(config_text(options, kNotInConfig).c_str(), stdout);
+    throw HelpShown();
+  }
+  set_threads(flags.threads);
+  return model;
+}
+
+LearningRows learning_rows(const LearningFlags& flags, const Source& source) {
+  LearningRows rows;
+  if (source.has_folds()) {
+    rows = {source.part(Part::train), source.part(Part::val)};
+  } else {
+    split_rows(source.data(), flags.hold_out, flags.seed, rows.learn, rows.val);
+  }
+  if (flags.authors())
+    fmt::print(stderr,
+               "protocol authors: the preparation sees all rows and the test part holds the validation rows; "
+               "compare such "
+               "figures only with figures of the same protocol\n");
+  return rows;
+}
+
+nlohmann::json fingerprint(const LearningFlags& flags, const Source& source, Model& model) {
+  nlohmann::json print = {{"method", model.method().traits().name}, {"preset", model.preset()},
+                          {"options", model.options().json()},      {"seed", flags.seed},
+                          {"data", content_hash(source.data())},    {"protocol", flags.source.protocol}};
+  if (source.has_folds()) {
+    print["folds"] = source.folds().hash();
+    print["fold"] = flags.source.fold;
+  } else {
+    print["hold-out"] = flags.hold_out;
+  }
+  return print;
+}
+
+std::string differences(const nlohmann::json& was, const nlohmann::json& is) {
+  const nlohmann::json a = was.flatten(), b = is.flatten();
+  std::vector<std::string> found;
+  const auto look = [&](const std::string& key) {
+    const std::string left = a.contains(key) ? a[key].dump() : "absent",
+                      right = b.contains(key) ? b[key].dump() : "absent";
+    if (left == right) return;
+    std::string name = key.substr(1);
+    if (name.starts_with("options/")) name = name.substr(8);
+    found.push_back(fmt::format("{} was {} and is {}", name, left, right));
+  };
+  for (const auto& [key, value] : a.items()) look(key);
+  for (const auto& [key, value] : b.items())
+    if (!a.contains(key)) look(key);
+  if (found.size() > 4) found = {found[0], found[1], found[2], fmt::format("{} more", found.size() - 3)};
+  return join(found, "; ");
+}
+
+}  // namespace lacuna::cli

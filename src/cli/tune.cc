@@ -1,0 +1,238 @@
+// lacuna tune: tries settings of a method and keeps every trial and the best model.
+#include <cmath>
+#include <cstdio>
+#include <filesystem>
+#include <set>
+
+#include "base/error.h"
+#include "base/files.h"
+#include "base/random.h"
+#include "base/text.h"
+#include "cli/learning.h"
+#include "cli/progress.h"
+#include "cli/verbs.h"
+
+namespace lacuna::cli {
+namespace {
+
+struct TuneFlags {
+  LearningFlags learning;
+  std::string out, metric = "AP";
+  std::vector<std::string> grid;
+  std::int64_t trials = 20;
+  bool json = false;
+
+  void declare(Options& o) {
+    learning.declare(o);
+    o.add("out", out, "folder for the trials (one JSON file each) and best.safetensors").metavar("DIR");
+    o.add("grid", grid, "values to try for a setting, instead of the method's own; may be repeated")
+        .metavar("KEY=V1,V2");
+    o.add("trials", trials,
+          "at most so many, drawn at random where there are more combinations; 0 = all of them")
+        .range(0, 1e6);
+    o.add("metric", metric, "the metric on validation that decides").choices(metric_names());
+    o.add("json", json, "one JSON document on stdout at the end");
+  }
+};
+
+struct Axis {
+  std::string name;
+  std::vector<std::string> values;
+};
+using Combination = std::vector<std::pair<std::string, std::string>>;  // settings and their values
+
+// What is tried: the axes the user gave, or all that the method declares.
+std::vector<Axis> search_axes(const TuneFlags& flags, Model& model) {
+  std::vector<Axis> axes;
+  const std::string method = model.method().traits().name;
+  for (const auto& [name, values] : settings(flags.grid, "grid")) {
+    Axis axis{name, {}};
+    for (const auto value : split(values, ',')) axis.values.emplace_back(trim(value));
+    axes.push_back(std::move(axis));
+  }
+  if (axes.empty())
+    for (const auto& option : model.options().all())
+      if (!option.candidates.empty()) axes.push_back({option.name, option.candidates});
+  if (axes.empty())
+    fail(Exit::usage, "method {} declares nothing to tune; name values with --grid KEY=V1,V2", method);
+  // A wrong name or value is said now, not after hours.
+  const nlohmann::json before = model.options().json();
+  for (const auto& axis : axes)
+    for (const auto& value : axis.values) model.options().set(axis.name, value, "method " + method);
+  model.options().from_json(before, method);
+  return axes;
+}
+
+// All combinations in order, or distinct random ones of them.
+std::vector<Combination> combinations(const std::vector<Axis>& axes, std::int64_t most, std::uint64_t seed) {
+  double total = 1;
+  for (const auto& axis : axes) total *= static_cast<double>(axis.values.size());
+  if (most == 0 && total > 1e6)
+    fail(Exit::usage, "{:.3g} combinations are too many to try all; use --trials", total);
+  const bool all = most == 0 || total <= static_cast<double>(most);
+  const auto wanted = all ? static_cast<std::size_t>(total) : static_cast<std::size_t>(most);
+  std::vector<Combination> list;
+  std::set<std::vector<std::size_t>> seen;
+  Random random(seed, Purpose::search);
+  for (std::size_t k = 0; list.size() < wanted; ++k) {
+    std::vector<std::size_t> at;
+    std::size_t rest = k;
+    for (const auto& axis : axes) {
+      at.push_back(all ? rest % axis.values.size() : random.below(axis.values.size()));
+      rest /= axis.values.size();
+    }
+    if (!seen.insert(at).second) continue;
+    Combination combination;
+    for (std::size_t a = 0; a < axes.size(); ++a)
+      combination.emplace_back(axes[a].name, axes[a].values[at[a]]);
+    list.push_back(std::move(combination));
+  }
+  return list;
+}
+
+std::string text(const Combination& combination) {
+  std::vector<std::string> parts;
+  for (const auto& [name, value] : combination) parts.push_back(name + "=" + value);
+  return join(parts, " ");
+}
+
+double score(const nlohmann::json& trial, const std::string& metric) {
+  const auto found = trial["metrics"].find(metric);
+  return found != trial["metrics"].end() && found->is_number() ? found->get<double>() : std::nan("");
+}
+
+// A trial's file, or null if it is not whole.
+nlohmann::json read_trial(const std::string& path) {
+  const auto trial = nlohmann::json::parse(read_text(path), nullptr, false);
+  const bool whole = trial.is_object() && trial.contains("metrics") && trial["metrics"].is_object() &&
+                     trial.contains("settings") && trial["settings"].is_object();
+  return whole ? trial : nlohmann::json();
+}
+
+nlohmann::json best_so_far(const std::string& folder, const std::string& metric) {
+  nlohmann::json best;
+  for (const auto& entry : std::filesystem::directory_iterator(folder)) {
+    if (!entry.path().filename().string().starts_with("trial-") || entry.path().extension() != ".json")
+      continue;
+    const auto trial = read_trial(entry.path().string());
+    if (!trial.is_null() && !std::isnan(score(trial, metric)) &&
+        (best.is_null() || score(trial, metric) > score(best, metric)))
+      best = trial;
+  }
+  return best;
+}
+
+// One fit. A combination that diverges or that the method refuses is a result as well.
+nlohmann::json try_one(Model& trial, const LearningRows& rows, std::uint64_t seed) {
+  nlohmann::json result = {{"metrics", nlohmann::json::object()}};
+  FitContext context;
+  context.seed = seed;
+  const double begun = clock_seconds();
+  try {
+    trial.fit(rows.learn, rows.val, context);
+    if (trial.validation()) result["metrics"] = metrics_json(*trial.validation());
+  } catch (const Error& error) {
+    if (error.code() != Exit::diverged && error.code() != Exit::usage) throw;
+    result["failed"] = error.what();
+  }
+  result["seconds"] = clock_seconds() - begun;
+  return result;
+}
+
+// The folder remembers what it is for; trials of another search are never mixed in.
+void claim_folder(const std::string& folder, const nlohmann::json& print) {
+  make_directories(folder);
+  const std::string path = folder + "/tune.json";
+  if (!std::filesystem::exists(path)) return write_text(path, print.dump(1) + "\n");
+  const auto was = nlohmann::json::parse(read_text(path), nullptr, false);
+  if (!was.is_object()) fail(Exit::data, "{}: is not what lacuna tune wrote", path);
+  if (was != print)
+    fail(Exit::usage, "{}: holds another search: {}; use another --out", folder, differences(was, print));
+}
+
+}  // namespace
+
+int tune(const Arguments& arguments) {
+  TuneFlags flags;
+  Options options;
+  flags.declare(options);
+  Model model = parse_learning(
+      flags.learning, options, arguments,
+      {"tune",
+       "Tries settings of a method and selects on validation rows. Every trial is kept in a file of its own: "
+       "the same\n"
+       "command started again after an interruption goes on where it stopped.",
+       "  lacuna tune photos.npz --method naim3l --out search\n"
+       "  lacuna tune photos.npz --grid rate=1e-3,3e-3 --grid weight-decay=1,5 --trials 0 --out search\n"});
+  if (flags.out.empty()) fail(Exit::usage, "lacuna tune needs --out DIR (see lacuna tune --help)");
+  const auto axes = search_axes(flags, model);
+  const auto list = combinations(axes, flags.trials, flags.learning.seed);
+  const Source source(flags.learning.source);
+  const LearningRows rows = learning_rows(flags.learning, source);
+  if (rows.val.rows.empty())
+    fail(Exit::usage, "there are no validation rows to select on; use --hold-out or --folds");
+  const nlohmann::json fixed = model.options().json();
+  nlohmann::json print = fingerprint(flags.learning, source, model);
+  print["metric"] = flags.metric;
+  claim_folder(flags.out, print);
+
+  nlohmann::json trials = nlohmann::json::array();
+  nlohmann::json best = best_so_far(flags.out, flags.metric);  // the one that best.safetensors holds
+  for (std::size_t k = 0; k < list.size(); ++k) {
+    Sha256 hash;
+    hash.add(text(list[k]));
+    const std::string path = fmt::format("{}/trial-{}.json", flags.out, hash.hex().substr(0, 12));
+    nlohmann::json result;
+    bool done = std::filesystem::exists(path);
+    if (done) {
+      result = read_trial(path);
+      done = !result.is_null();
+    }
+    if (!done) {
+      Model trial(model.method().traits().name);
+      if (!model.preset().empty()) trial.set_preset(model.preset());
+      trial.options().from_json(fixed, "tune");
+      for (const auto& [name, value] : list[k]) {
+        trial.options().find(name)->given = false;
+        trial.options().set(name, value, "tune");
+      }
+      trial.notes() = {{"tuned", text(list[k])}, {"data", source.data().name}, {"seed", flags.learning.seed}};
+      result = try_one(trial, rows, flags.learning.seed);
+      result["settings"] = nlohmann::json::object();
+      for (const auto& [name, value] : list[k]) result["settings"][name] = value;
+      // The model first: a stop in between repeats this trial and writes the same model again.
+      if (best.is_null() || score(result, flags.metric) > score(best, flags.metric)) {
+        if (!result.contains("failed")) trial.save(flags.out + "/best.safetensors"), best = result;
+      }
+      write_text(path, result.dump(1) + "\n");
+    }
+    fmt::print(stderr, "trial {}/{}  {}  {}{}\n", k + 1, list.size(), text(list[k]),
+               result.contains("failed")
+                   ? result["failed"].get<std::string>()
+                   : fmt::format("{} {:.4f}", flags.metric, score(result, flags.metric)),
+               done ? "  (kept)" : "");
+    trials.push_back(std::move(result));
+  }
+  if (best.is_null())
+    fail(Exit::failed, "none of the {} trials gave a usable model; {} has the reasons", list.size(),
+         flags.out);
+
+  if (flags.json) {
+    const nlohmann::json document = {{"schema", "lacuna.tune.1"},
+                                     {"method", model.method().traits().name},
+                                     {"metric", flags.metric},
+                                     {"best", best},
+                                     {"model", flags.out + "/best.safetensors"},
+                                     {"trials", trials}};
+    fmt::print("{}\n", document.dump(1));
+    return 0;
+  }
+  std::vector<std::string> chosen;
+  for (const auto& [name, value] : best["settings"].items())
+    chosen.push_back(name + "=" + value.get<std::string>());
+  fmt::print("best of {} trials: {} {:.4f} with {}\nmodel: {}/best.safetensors\n", list.size(), flags.metric,
+             score(best, flags.metric), join(chosen, " "), flags.out);
+  return 0;
+}
+
+}  // namespace lacuna::cli
