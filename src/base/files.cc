@@ -8,8 +8,6 @@
 #include <atomic>
 #include <bit>
 #include <cerrno>
-#include <csignal>
-#include <cstdlib>
 #include <cstring>
 #include <filesystem>
 
@@ -119,17 +117,6 @@ void AtomicFile::commit() {
   if (directory >= 0) {  // so that the new name survives a power cut
     fsync(directory);
     ::close(directory);
-  }
-}
-
-void remove_leftovers(const std::string& path) {
-  const std::string prefix = std::filesystem::path(path).filename().string() + ".tmp-";
-  std::error_code ignored;
-  for (const auto& entry : std::filesystem::directory_iterator(directory_of(path), ignored)) {
-    const std::string name = entry.path().filename().string();
-    if (!name.starts_with(prefix)) continue;
-    const auto owner = std::atoi(name.c_str() + prefix.size());
-    if (owner > 0 && ::kill(owner, 0) != 0 && errno == ESRCH) ::unlink(entry.path().c_str());
   }
 }
 

@@ -61,9 +61,6 @@ class AtomicFile {
   std::string buffer_;
 };
 
-// Removes temporary files for `path` that processes left behind which no longer run (kill -9 leaves them).
-void remove_leftovers(const std::string& path);
-
 void write_text(const std::string& path, std::string_view text);  // atomic
 void make_directories(const std::string& path);                   // Exit::failed with the reason
 // Throws Exit::failed now, before long work, if a file at `path` could not be written later.

@@ -8,6 +8,7 @@
 #include <filesystem>
 
 #include "base/error.h"
+#include "base/leftovers.h"
 #include "base/text.h"
 #include "cli/learning.h"
 
