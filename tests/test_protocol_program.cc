@@ -214,6 +214,7 @@ std::string completions(const TemporaryDirectory& folder, const std::string& wor
 TEST_F(ProtocolProgram, CompletionOffersVerbsOptionsAndChoices) {
   EXPECT_TRUE(has(completions(folder_, "ev"), "evaluate"));
   EXPECT_EQ(completions(folder_, "data si"), "simulate\n");
+  EXPECT_EQ(completions(folder_, "bench sens"), "sensitivity\n");  // the longest verb
   EXPECT_EQ(completions(folder_, "data mask --missing-v"), "--missing-views\n");
   EXPECT_TRUE(has(completions(folder_, "evaluate s.npy d.npz --part t"), "train test"));
   EXPECT_TRUE(has(completions(folder_, "train d.npz --method pr"), "prior"));

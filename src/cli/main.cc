@@ -35,7 +35,7 @@ constexpr Verb kVerbs[] = {
 
 void print_usage(std::FILE* out) {
   fmt::print(out, "lacuna: tags for items with missing views and missing labels\n\nusage: lacuna VERB ...\n\n");
-  for (const auto& verb : kVerbs) fmt::print(out, "  {:<16} {}\n", verb.name, verb.summary);
+  for (const auto& verb : kVerbs) fmt::print(out, "  {:<18}  {}\n", verb.name, verb.summary);
   fmt::print(out, "\nlacuna VERB --help explains a verb and gives examples.\n");
 }
 
