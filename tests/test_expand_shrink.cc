@@ -92,6 +92,7 @@ TEST(ExpandShrink, OneNumberByScanning) {
   options.lambda = .7;
   options.iterations = 5000;
   options.tolerance = 1e-10;
+  options.relative = 0;
   ExpandShrink solver(blocks_of(items), items, options);
   FitContext context;
   solver.solve("test", context);

@@ -144,6 +144,7 @@ TEST(Dm2l, FullCitizen) {
   const MakeMethod make = [] {
     auto method = make_dm2l();
     set_option(*method, "iterations", "30");
+    set_option(*method, "relative", "0");
     return method;
   };
   expect_gaps_are_not_read(make);

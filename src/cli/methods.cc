@@ -1,24 +1,94 @@
-#include "methods/method.h"
+#include <fmt/core.h>
 
 #include <cstdio>
+#include <nlohmann/json.hpp>
 
 #include "base/text.h"
 #include "cli/verbs.h"
+#include "methods/method.h"
 
 namespace lacuna::cli {
+namespace {
 
-int methods(const Arguments& arguments) {
-  Options options;
-  parse_or_help(options, arguments, "methods", "Lists the methods and what each can do by itself.",
-                "  lacuna methods\n");
-  TextTable table({"name", "method", "source", "multi-view", "missing views", "missing labels", "note"});
+nlohmann::json traits_json(const Traits& t) {
+  return {{"name", t.name},
+          {"title", t.title},
+          {"source", t.source},
+          {"multi_view", t.multi_view},
+          {"missing_views", t.missing_views},
+          {"missing_labels", t.missing_labels},
+          {"iterative", t.iterative},
+          {"probabilities", t.probabilities},
+          {"reconstructed", t.reconstructed},
+          {"prepare", t.prepare}};
+}
+
+// Infinite ends of a range have no number in JSON: they are left out.
+nlohmann::json option_json(const Option& option) {
+  nlohmann::json entry = {{"name", option.name}, {"default", option.json()}, {"help", option.help}};
+  if (!option.symbol_text.empty()) entry["symbol"] = option.symbol_text;
+  if (option.low > -std::numeric_limits<double>::infinity()) entry["low"] = option.low;
+  if (option.high < std::numeric_limits<double>::infinity()) entry["high"] = option.high;
+  if (!option.allowed.empty()) entry["choices"] = option.allowed;
+  if (!option.candidates.empty()) entry["tune"] = option.candidates;
+  return entry;
+}
+
+void print_all() {
+  TextTable table(
+      {"name", "method", "source", "multi-view", "missing views", "missing labels", "prepare", "note"});
+  const auto yes = [](bool b) { return std::string(b ? "yes" : "no"); };
   for (const auto& name : method_names()) {
     const Traits t = make_method(name)->traits();
-    const auto yes = [](bool b) { return std::string(b ? "yes" : "no"); };
     table.add({t.name, t.title, t.source, yes(t.multi_view), yes(t.missing_views), yes(t.missing_labels),
-               t.reconstructed ? "reconstructed from descriptions" : ""});
+               t.prepare, t.reconstructed ? "reconstructed from descriptions" : ""});
   }
   std::fputs(table.text().c_str(), stdout);
+  std::fputs(
+      "\nA method without several views runs once per view, the best view by validation; one without missing "
+      "views\n"
+      "gets the view's mean in their place, one without missing labels a 0. `lacuna methods NAME` lists "
+      "settings.\n",
+      stdout);
+}
+
+void print_one(const std::string& name) {
+  const auto method = make_method(name);
+  const Traits t = method->traits();
+  Options options;
+  method->declare(options);
+  fmt::print("{} ({}){}; default preparation {}\n\n{}", t.title, t.source,
+             t.reconstructed ? ", reconstructed from descriptions" : "", t.prepare, options.help());
+}
+
+}  // namespace
+
+int methods(const Arguments& arguments) {
+  std::string name;
+  bool json = false;
+  Options options;
+  options.add("method", name, "one method, with its settings").positional().metavar("NAME");
+  options.add("json", json, "print one JSON document");
+  parse_or_help(options, arguments, "methods",
+                "Lists the methods, what each can do by itself, and their settings.",
+                "  lacuna methods\n  lacuna methods naim3l\n");
+  if (json) {
+    auto list = nlohmann::json::array();
+    for (const auto& each : name.empty() ? method_names() : std::vector<std::string>{name}) {
+      const auto method = make_method(each);
+      Options settings;
+      method->declare(settings);
+      nlohmann::json entry = traits_json(method->traits());
+      entry["settings"] = nlohmann::json::array();
+      for (const Option& option : settings.all()) entry["settings"].push_back(option_json(option));
+      list.push_back(std::move(entry));
+    }
+    fmt::print("{}\n", nlohmann::json{{"schema", "lacuna.methods.1"}, {"methods", std::move(list)}}.dump(2));
+  } else if (name.empty()) {
+    print_all();
+  } else {
+    print_one(name);
+  }
   return 0;
 }
 

@@ -17,6 +17,8 @@ void ExpandShrinkOptions::declare(Options& options) {
   options.add("mu", mu, "penalty of the splitting").range(1e-6, 1e6).symbol("μ").tunable({"1", "5", "20"});
   options.add("cut", cut, "least squared singular value in the sub-gradient").range(1e-12, 1e6);
   options.add("tolerance", tolerance, "stop when no number changes by more").range(0, 1);
+  options.add("relative", relative, "stop when the objective changes by a smaller share, three times running")
+      .range(0, 1);
   options.add("iterations", iterations, "at most so many").range(1, 100000);
   options.add("majorise", majorise,
               "bound the masked square instead of linearising it (no-majorise: as the authors)");
@@ -195,7 +197,8 @@ Matrix<double> ExpandShrink::gradient_A(const Matrix<double>& old) const {
 }
 
 void ExpandShrink::solve(const std::string& method, FitContext& context) {
-  std::vector<Iteration::State> state = {{"Z", &Z_}, {"multipliers", &multipliers_}};
+  Matrix<double> scalars(1, 2);  // the last objective, and how often running it hardly changed
+  std::vector<Iteration::State> state = {{"Z", &Z_}, {"multipliers", &multipliers_}, {"scalars", &scalars}};
   for (std::size_t v = 0; v < A_.size(); ++v) state.push_back({"A" + std::to_string(v), &A_[v]});
   Iteration loop(context, method, options_.iterations, std::move(state));
   if (!loop.resumed()) start(context.seed);
@@ -214,12 +217,16 @@ void ExpandShrink::solve(const std::string& method, FitContext& context) {
     double shrink = 0;
     for (const double norm : z_norms_) shrink += norm;
     const double data = data_term(), change = std::max(change_A, change_Z);
-    loop.report({{"total", data + options_.lambda * (shrink - predictions_norm_.norm)},
+    const double total = data + options_.lambda * (shrink - predictions_norm_.norm);
+    const bool still = std::abs(total - scalars(0, 0)) < options_.relative * std::abs(total);
+    scalars(0, 1) = still ? scalars(0, 1) + 1 : 0;
+    scalars(0, 0) = total;
+    loop.report({{"total", total},
                  {"data", data},
                  {"shrink", shrink},
                  {"expand", predictions_norm_.norm},
                  {"change", change}},
-                change < options_.tolerance);
+                change < options_.tolerance || scalars(0, 1) >= 3);
   }
 }
 

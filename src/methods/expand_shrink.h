@@ -27,7 +27,8 @@ struct ExpandShrinkOptions {
   double lambda = .4;       // weight of the rank terms
   double mu = 5;            // penalty of the splitting
   double cut = .005;        // singular values with a smaller square have no part in the sub-gradient
-  double tolerance = 1e-4;  // stop when no number changes by more
+  double tolerance = 1e-4;  // stop when no number changes by more ...
+  double relative = 5e-5;   // ... or the objective, for three iterations, by no larger share
   std::int64_t iterations = 200;
   bool majorise = true;       // false: the authors' linearised step
   bool random_start = false;  // true: A ~ U(-1, 1), as the authors; false: A = 0
