@@ -180,12 +180,30 @@ Matrix<double> ImvwlSolver::gradient_H() const {
   return D;
 }
 
-void ImvwlSolver::update_predictor() {
-  Matrix<double> VV(V_.cols(), V_.cols()), BB(B_.rows(), B_.rows());
-  gram_of_columns(V_, VV);
-  gram_of_rows(B_, BB);
-  const double bound = 2 * options_.alpha * largest(VV) * largest(BB) + 2 * options_.rho;
-  for (int step = 0; step < kInnerSteps && bound > 0; ++step) add_scaled(-1 / bound, gradient_H(), H_);
+// α Vᵀ(G ⊙ (V H B)) Bᵀ + ρH = α Vᵀ(G ⊙ Y) Bᵀ
+void ImvwlSolver::update_predictor(int steps) {
+  const auto back = [&](const Matrix<double>& E, Matrix<double>& out) {
+    Matrix<double> VE(V_.cols(), E.cols());
+    product(V_, E, Transpose::left, false, VE);
+    product(VE, B_, Transpose::right, false, out);
+    for (double& o : out.values()) o *= options_.alpha;
+  };
+  Matrix<double> known(V_.rows(), B_.cols()), right(H_.rows(), H_.cols());
+  for (std::size_t i = 0; i < known.values().size(); ++i)
+    known.values()[i] = items_.G.values()[i] ? static_cast<double>(items_.Y.values()[i]) : 0;
+  back(known, right);
+  conjugate_gradient(
+      [&](const Matrix<double>& H, Matrix<double>& out) {
+        Matrix<double> HB(H.rows(), B_.cols());
+        product(H, B_, Transpose::none, false, HB);
+        Matrix<double> scores(V_.rows(), HB.cols());
+        product(V_, HB, Transpose::none, false, scores);
+        for (std::size_t i = 0; i < scores.values().size(); ++i)
+          if (!items_.G.values()[i]) scores.values()[i] = 0;
+        back(scores, out);
+        add_scaled(options_.rho, H, out);
+      },
+      right, 1e-8, steps, H_);
 }
 
 Matrix<double> ImvwlSolver::gradient_B() const {
@@ -324,6 +342,7 @@ class Imvwl final : public Method {
         .tunable({"50", "100"});
     o.add("rounds", options_.rounds, "at most so many").range(1, 100000);
     o.add("tolerance", options_.tolerance, "stop at a smaller relative change of the objective").range(0, 1);
+    o.add("refit", refit_, "learn the predictor once more on training rows placed as new items are");
     o.add("predict-steps", steps_, "gradient steps that place a new item").range(1, 100000);
   }
 
@@ -332,6 +351,10 @@ class Imvwl final : public Method {
     solver.solve(context);
     bases_.clear();
     for (const auto& U : solver.bases()) bases_.push_back(to_float(U));
+    if (refit_) {  // the representation of training rows knows their labels, that of new rows cannot
+      solver.V() = represent(train, bases_, static_cast<int>(steps_));
+      solver.update_predictor(300);
+    }
     Matrix<double> HB(solver.H().rows(), solver.B().cols());
     product(solver.H(), solver.B(), Transpose::none, false, HB);
     predictor_ = to_float(HB);
@@ -390,6 +413,7 @@ class Imvwl final : public Method {
  private:
   ImvwlOptions options_;
   std::int64_t steps_ = 50;
+  bool refit_ = true;
   std::vector<Matrix<float>> bases_;  // per view (d_v, r)
   Matrix<float> predictor_;           // (r, c) = H B
   float top_ = 1;

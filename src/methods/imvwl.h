@@ -29,10 +29,10 @@ class ImvwlSolver {
   ImvwlSolver(const Items& items, const ImvwlOptions& options, std::uint64_t seed);
   void solve(FitContext& context);
 
-  void update_bases();           // U_v: multiplicative
-  void update_representation();  // V: projected gradient steps
-  void update_predictor();       // H: gradient steps
-  void update_correlation();     // B: proximal steps
+  void update_bases();                    // U_v: multiplicative
+  void update_representation();           // V: projected gradient steps
+  void update_predictor(int steps = 10);  // H: steps of conjugate gradients
+  void update_correlation();              // B: proximal steps
   void rescale();  // columns of U to length 1, V and H to match: the fit stays, ρ|H|² may move
   double objective() const;
 
