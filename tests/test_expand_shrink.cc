@@ -65,7 +65,8 @@ TEST(ExpandShrink, TheLinearStepSolvesItsProblem) {
         product(blocks[v].X, solver.A()[v], Transpose::none, false, old.view().slice(at, blocks[v].X.rows()));
       solver.update_subgradient();
       solver.update_A();
-      for (const double g : solver.gradient_A(old).values()) EXPECT_NEAR(g, 0, 1e-5);
+      for (const Matrix<double> D = solver.gradient_A(old); const double g : D.values())
+        EXPECT_NEAR(g, 0, 1e-5);
       solver.update_Z();
       solver.update_multipliers();
     }

@@ -69,13 +69,13 @@ TEST(Glocal, EveryBlockSolvesItsProblemAndLowersTheObjective) {
     }
     solver.update_V();
     falls("V");
-    for (const double g : solver.gradient_V().values()) EXPECT_NEAR(g, 0, 1e-8);
+    for (const Matrix<double> D = solver.gradient_V(); const double g : D.values()) EXPECT_NEAR(g, 0, 1e-8);
     solver.update_U();
     falls("U");
-    for (const double g : solver.gradient_U().values()) EXPECT_NEAR(g, 0, 1e-4);
+    for (const Matrix<double> D = solver.gradient_U(); const double g : D.values()) EXPECT_NEAR(g, 0, 1e-4);
     solver.update_W();
     falls("W");
-    for (const double g : solver.gradient_W().values()) EXPECT_NEAR(g, 0, 1e-4);
+    for (const Matrix<double> D = solver.gradient_W(); const double g : D.values()) EXPECT_NEAR(g, 0, 1e-4);
   }
 }
 
