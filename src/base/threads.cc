@@ -1,5 +1,7 @@
 #include "base/threads.h"
 
+#include <sched.h>
+
 #include <algorithm>
 #include <atomic>
 #include <cassert>
