@@ -39,4 +39,15 @@ for method in $methods; do
   for metric in AP 1-HL 1-RL AUC 1-OE 1-Cov; do printf '%8.4f' "$(figure "$folder/$method.json" "$metric")"; done
 done
 printf '\n  (prior gives every item the frequency of each label: the floor)\n'
+
+say "5. The same as an experiment with three repetitions, and its report."
+rm -rf "$folder/experiment"
+compared=$(printf '%s' "$methods" | tr ' ' ,)
+epochs=""
+if [ "$compared" != prior ]; then epochs="--set mtd.epochs=10"; fi
+# shellcheck disable=SC2086
+run bench table --data "$folder/toy.npz" --methods "$compared" $epochs --repeats 3 --out "$folder/experiment"
+"$lacuna" report "$folder/experiment" > "$folder/report.txt"
+
 say "Everything is in $folder. Now with your own data: lacuna data inspect FILE; lacuna train FILE --out MODEL"
+say "The report: $(cat "$folder/report.txt")"

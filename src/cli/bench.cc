@@ -34,33 +34,6 @@ void catch_signals() {
   sigaction(SIGTERM, &action, nullptr);
 }
 
-std::string shell_quoted(const std::string& word) {
-  if (!word.empty() &&
-      word.find_first_not_of("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-./=:,+%@") ==
-          std::string::npos)
-    return word;
-  std::string quoted = "'";
-  for (char c : word) quoted += c == '\'' ? std::string("'\\''") : std::string(1, c);
-  return quoted + "'";
-}
-
-// The command that makes the experiment again: without --resume and --threads, which change nothing in the
-// result.
-std::string command_text(const std::string& verb, const Arguments& arguments) {
-  std::string text = "lacuna " + verb;
-  for (std::size_t i = 0; i < arguments.size(); ++i) {
-    const std::string& word = arguments[i];
-    if (word == "--resume" || word == "--retry-failed" || word == "--json" || word.starts_with("--threads="))
-      continue;
-    if (word == "--threads") {
-      ++i;
-      continue;
-    }
-    text += " " + shell_quoted(word);
-  }
-  return text;
-}
-
 // One line that is rewritten on a terminal, plain lines for finished cells elsewhere.
 class BenchDisplay {
  public:
@@ -138,7 +111,7 @@ nlohmann::json results_json(const ExperimentResults& results, const BenchOutcome
     cells.push_back(std::move(entry));
   }
   return {
-      {"schema", "lacuna.bench/1"}, {"kind", results.kind},    {"name", results.name}, {"done", outcome.done},
+      {"schema", "lacuna.bench.1"}, {"kind", results.kind},    {"name", results.name}, {"done", outcome.done},
       {"failed", outcome.failed},   {"ran_here", outcome.ran}, {"cells", cells}};
 }
 
@@ -153,7 +126,7 @@ int run_experiment(Experiment experiment, const Arguments& arguments, const std:
   parse_or_help(options, arguments, verb, about, examples);
   set_threads(bench.threads);
   Shelf shelf;
-  const Plan plan = make_plan(experiment, bench, command_text(verb, arguments), shelf);
+  const Plan plan = make_plan(experiment, bench, command_line(verb, arguments), shelf);
   for (const auto& remark : plan.remarks) fmt::print(stderr, "{}\n", remark);
   CellStore store(bench.out);
   record_plan(plan, bench, store);

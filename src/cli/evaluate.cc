@@ -13,12 +13,14 @@
 #include "data/metrics.h"
 #include "data/reliability.h"
 #include "data/scores.h"
+#include "experiments/details.h"
+#include "experiments/report.h"
 
 namespace lacuna::cli {
 namespace {
 
 struct EvaluateFlags {
-  std::string scores, part = "all", decided;
+  std::string scores, part = "all", decided, report;
   SourceFlags source;
   bool per_label = false, reliability = false, json = false;
   double threshold = .5;
@@ -33,10 +35,12 @@ struct EvaluateFlags {
     o.add("part", part, "with folds: the rows that were scored, in the fold's order")
         .choices({"train", "val", "test", "all"});
     o.add("per-label", per_label, "also AP, AUC and F1 of each label");
-    o.add("reliability", reliability, "also how often scores of each size are right; scores are probabilities");
+    o.add("reliability", reliability,
+          "also how often scores of each size are right; scores are probabilities");
     o.add("threshold", threshold, "a larger score counts as yes (1-HL, F1)");
     o.add("decided", decided, "yes/no decisions (1, 0) in a file like SCORES, instead of a threshold")
         .metavar("FILE");
+    o.add("report", report, "also write a page about these scores").metavar("FILE.html");
     o.add("json", json, "print one JSON document");
     o.add("threads", threads, "threads, 0 = all; the result does not depend on it").range(0, 1024);
   }
@@ -105,6 +109,30 @@ int evaluate(const Arguments& arguments) {
   const double unknown = unknown_share(truth);
   std::optional<Reliability> reliable;
   if (flags.reliability) reliable = lacuna::reliability(scores.values, truth);
+
+  if (!flags.report.empty()) {
+    bool probabilities = true;
+    Matrix<std::uint8_t> yes(truth.rows(), truth.cols());
+    for (std::size_t i = 0; i < yes.rows(); ++i)
+      for (std::size_t j = 0; j < yes.cols(); ++j) {
+        const auto score = static_cast<double>(scores.values(i, j));
+        yes(i, j) = decided.empty() ? score > flags.threshold : decided(i, j);
+        probabilities = probabilities && score >= 0 && score <= 1;
+      }
+    ModelReport page;
+    page.title = fmt::format("Scores for {}", data.name);
+    page.command = command_line("evaluate", arguments);
+    page.facts = {{"scores", flags.scores},
+                  {"data", flags.source.path},
+                  {"rows", source.has_folds() ? fmt::format("{} ({} of fold {})", truth.rows(), flags.part,
+                                                            flags.source.fold)
+                                              : std::to_string(truth.rows())},
+                  {"unknown true labels", fmt::format("{:.1f} %", 100 * unknown)}};
+    page.metrics = metrics_json(metrics);
+    page.metrics_part = source.has_folds() ? flags.part : "scored";
+    page.details = prediction_details(scores.values, truth, yes, data.label_names, probabilities);
+    write_model_report(page, flags.report);
+  }
 
   if (flags.json) {
     nlohmann::json document = {

@@ -63,6 +63,33 @@ int dispatch(const Arguments& arguments) {
 
 }  // namespace
 
+std::string shell_quoted(const std::string& word) {
+  if (!word.empty() &&
+      word.find_first_not_of("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-./=:,+%@") ==
+          std::string::npos)
+    return word;
+  std::string quoted = "'";
+  for (char c : word) quoted += c == '\'' ? std::string("'\\''") : std::string(1, c);
+  return quoted + "'";
+}
+
+// The command that makes the experiment again: without --resume and --threads, which change nothing in the
+// result.
+std::string command_line(const std::string& verb, const Arguments& arguments) {
+  std::string text = "lacuna " + verb;
+  for (std::size_t i = 0; i < arguments.size(); ++i) {
+    const std::string& word = arguments[i];
+    if (word == "--resume" || word == "--retry-failed" || word == "--json" || word.starts_with("--threads="))
+      continue;
+    if (word == "--threads") {
+      ++i;
+      continue;
+    }
+    text += " " + shell_quoted(word);
+  }
+  return text;
+}
+
 void parse_or_help(Options& options, const Arguments& arguments, const std::string& verb, const std::string& about,
                    const std::string& examples) {
   for (const auto& argument : arguments) {

@@ -9,6 +9,8 @@
 #include "cli/progress.h"
 #include "cli/training_run.h"
 #include "cli/verbs.h"
+#include "experiments/details.h"
+#include "experiments/report.h"
 #include "methods/model.h"
 
 namespace lacuna::cli {
@@ -17,18 +19,49 @@ namespace {
 struct TrainFlags {
   LearningFlags learning;
   RunOptions run;
-  std::string out;
+  std::string out, report;
   bool json = false, json_events = false, quiet = false;
 
   void declare(Options& o) {
     learning.declare(o);
     o.add("out", out, "the model file to write (.safetensors)").metavar("MODEL");
     run.declare(o);
+    o.add("report", report, "also write a page about the model and its validation rows").metavar("FILE.html");
     o.add("json", json, "one JSON document on stdout at the end");
     o.add("json-events", json_events, "progress as JSON lines on stderr");
     o.add("quiet", quiet, "no progress");
   }
 };
+
+void write_page(const TrainFlags& flags, const nlohmann::json& document, const std::string& command,
+                const Model& model, const Selection& val) {
+  const Traits traits = model.method().traits();
+  ModelReport page;
+  page.title = fmt::format("{} on {}", traits.title, val.data->name);
+  page.command = command;
+  page.facts = {{"model", flags.out},
+                {"method", traits.title + (model.preset().empty() ? "" : ", preset " + model.preset())},
+                {"data", flags.learning.source.path},
+                {"rows", fmt::format("{} to learn from, {} for validation", document["rows"]["train"].dump(),
+                                     document["rows"]["val"].dump())},
+                {"protocol", flags.learning.source.protocol},
+                {"seed", std::to_string(flags.learning.seed)},
+                {"parameters", count_text(model.method().parameters())},
+                {"time", duration_text(document["seconds"])}};
+  page.metrics = document["metrics"];
+  page.metrics_part = "validation";
+  page.history = document["history"];
+  page.options = document["options"];
+  if (!val.rows.empty()) {
+    const Matrix<float> scores = model.predict(val);
+    const Matrix<std::uint8_t> decided = model.decide(scores);
+    Matrix<std::int8_t> truth(scores.rows(), scores.cols());
+    for (std::size_t i = 0; i < truth.rows(); ++i)
+      for (std::size_t j = 0; j < truth.cols(); ++j) truth(i, j) = val.label(i, j);
+    page.details = prediction_details(scores, truth, decided, model.label_names(), traits.probabilities);
+  }
+  write_model_report(page, flags.report);
+}
 
 }  // namespace
 
@@ -47,6 +80,7 @@ int train(const Arguments& arguments) {
        "  lacuna train photos.npz --out photos.safetensors --resume\n"});
   if (flags.out.empty()) fail(Exit::usage, "lacuna train needs --out MODEL (see lacuna train --help)");
   check_writable(flags.out);
+  if (!flags.report.empty()) check_writable(flags.report);
   const Source source(flags.learning.source);
   const auto [learn, val] = learning_rows(flags.learning, source);
 
@@ -100,6 +134,7 @@ int train(const Arguments& arguments) {
   }
   const nlohmann::json document = save();
   run.remove_checkpoint();
+  if (!flags.report.empty()) write_page(flags, document, command_line("train", arguments), model, val);
   if (flags.json) {
     fmt::print("{}\n", document.dump(1));
     return 0;

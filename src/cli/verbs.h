@@ -11,15 +11,21 @@ namespace lacuna::cli {
 using Arguments = std::vector<std::string>;
 
 struct Verb {
-  const char* name;       // "data inspect"
-  const char* summary;    // one line
+  const char* name;     // "data inspect"
+  const char* summary;  // one line
   int (*run)(const Arguments&);
 };
 
 // Parses, or prints help and throws HelpShown. `usage` and `examples` are shown above and below the options.
 struct HelpShown {};
-void parse_or_help(Options& options, const Arguments& arguments, const std::string& verb, const std::string& about,
-                   const std::string& examples);
+void parse_or_help(Options& options, const Arguments& arguments, const std::string& verb,
+                   const std::string& about, const std::string& examples);
+
+// A command as one would type it again: quoted where a shell needs it, without flags that change nothing in
+// the result
+// (--resume, --threads, --json).
+std::string shell_quoted(const std::string& word);
+std::string command_line(const std::string& verb, const Arguments& arguments);
 
 int completion(const Arguments& arguments);
 int data_convert(const Arguments& arguments);

@@ -114,6 +114,20 @@ void BenchOptions::declare(Options& o, Experiment experiment) {
 
 namespace {
 
+// --set as given: a value may hold commas, at which the list was split.
+std::vector<std::string> joined_settings(const std::vector<std::string>& parts) {
+  std::vector<std::string> set;
+  for (const auto& part : parts) {
+    if (part.find('=') != std::string::npos)
+      set.push_back(part);
+    else if (set.empty())
+      fail(Exit::usage, "--set takes KEY=VALUE or METHOD.KEY=VALUE, not '{}'", part);
+    else
+      set.back() += "," + part;
+  }
+  return set;
+}
+
 // Settings of one method: "key=value" where it has the key, "method.key=value" where it is meant.
 std::map<std::string, std::string> settings_for(const MethodChoice& method,
                                                 const std::vector<std::string>& set) {
@@ -121,8 +135,6 @@ std::map<std::string, std::string> settings_for(const MethodChoice& method,
   Model probe(method.name);
   for (const auto& text : set) {
     const auto equals = text.find('=');
-    if (equals == std::string::npos)
-      fail(Exit::usage, "--set takes KEY=VALUE or METHOD.KEY=VALUE, not '{}'", text);
     std::string key = text.substr(0, equals);
     const auto dot = key.find('.');
     if (dot != std::string::npos) {
@@ -166,7 +178,8 @@ class Planner {
     plan.experiment = experiment;
     const auto& names = options.methods.empty() ? method_names() : options.methods;
     for (const auto& name : names) methods_.push_back(MethodChoice::parse(name));
-    check_settings(methods_, options.set);
+    set_ = joined_settings(options.set);
+    check_settings(methods_, set_);
     if (!options.folds.empty() && options.data.size() > 1)
       fail(Exit::usage, "--folds belongs to one data set, {} are given", options.data.size());
     std::map<std::string, int> uses;
@@ -195,7 +208,7 @@ class Planner {
     for (std::size_t fold = 0; fold < std::min(available, wanted); ++fold) {
       PlannedCell cell;
       cell.spec.method = method;
-      cell.spec.settings = settings_for(method, options_.set);
+      cell.spec.settings = settings_for(method, set_);
       for (const auto& [key, value] : settings) cell.spec.settings[key] = value;
       cell.spec.data = data_[data];
       cell.spec.folds = folds;
@@ -303,14 +316,14 @@ class Planner {
     Options mask_options;
     MaskOptions mask = options_.mask;
     mask.declare(mask_options);
-    plan.header = {{"schema", "lacuna.experiment/1"},
+    plan.header = {{"schema", "lacuna.experiment.1"},
                    {"kind", experiment_name(plan.experiment)},
                    {"name", options_.name.empty() ? experiment_name(plan.experiment) : options_.name},
                    {"command", command},
                    {"protocol", options_.protocol},
                    {"mask", mask_options.json()},
                    {"folds", options_.folds},
-                   {"set", options_.set},
+                   {"set", set_},
                    {"metric", options_.metric},
                    {"level", options_.level},
                    {"data", data},
@@ -325,6 +338,7 @@ class Planner {
   const BenchOptions& options_;
   Shelf& shelf_;
   std::vector<MethodChoice> methods_;
+  std::vector<std::string> set_;
   std::vector<DataChoice> data_;
   std::vector<std::string> names_;
 };
@@ -395,6 +409,8 @@ BenchOutcome work_off(const Plan& plan, const BenchOptions& options, CellStore& 
     double left = 0, known = 0;
     std::size_t open = 0, estimated = 0;
     for (std::size_t i = 0; i < cells.size(); ++i) {
+      if (states[i] == State::running)
+        states[i] = store.state(cells[i]->id);  // others finish theirs meanwhile
       progress.done += states[i] == State::done;
       progress.failed += states[i] == State::failed;
       progress.running += states[i] == State::running;
@@ -439,14 +455,14 @@ BenchOutcome work_off(const Plan& plan, const BenchOptions& options, CellStore& 
         note += ", " + duration_text(watch.seconds());
       } catch (const Error& error) {
         if (error.code() == Exit::interrupted) throw;
-        store.fail(*claim, {{"schema", "lacuna.failure/1"},
+        store.fail(*claim, {{"schema", "lacuna.failure.1"},
                             {"spec", cell.spec.json()},
                             {"error", error.what()},
                             {"code", static_cast<int>(error.code())}});
         states[i] = State::failed;
         note = what + " failed: " + error.what();
       } catch (const std::exception& error) {
-        store.fail(*claim, {{"schema", "lacuna.failure/1"},
+        store.fail(*claim, {{"schema", "lacuna.failure.1"},
                             {"spec", cell.spec.json()},
                             {"error", error.what()},
                             {"code", static_cast<int>(Exit::failed)}});

@@ -17,7 +17,7 @@ std::atomic<bool> stop_requested{false};
 
 namespace {
 
-constexpr const char* kSchema = "lacuna.cell/1";
+constexpr const char* kSchema = "lacuna.cell.1";
 
 template <class Declared>
 json options_json(Declared declared) {
@@ -284,7 +284,7 @@ CellFiles run_cell(const CellSpec& spec, Shelf& shelf) {
   files.spec["data"]["hash"] = book.hash;
   files.spec["folds"]["hash"] = hash_of_fold;
   files.result = {
-      {"schema", "lacuna.result/1"},
+      {"schema", "lacuna.result.1"},
       {"rows", {{"train", train.rows.size()}, {"val", val.rows.size()}, {"test", test.rows.size()}}}};
 
   Recorder recorder;

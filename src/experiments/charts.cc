@@ -180,7 +180,7 @@ Svg rank_plot(const RankPlot& plot) {
 }
 
 Svg reliability_plot(const ReliabilityPlot& plot) {
-  const double left = 46, right = 12, top = 10, side = plot.width - left - right, gap = 10, bars = 46,
+  const double left = 56, right = 12, top = 10, side = plot.width - left - right, gap = 10, bars = 46,
                bottom = 42;
   Svg svg(plot.width, top + side + gap + bars + bottom, plot.title);
   const auto px = [&](double x) { return left + x * side; };
@@ -211,7 +211,7 @@ Svg reliability_plot(const ReliabilityPlot& plot) {
   svg.end_group();
   svg.line(left, base, left + side, base, "axis");
   svg.text(left + side / 2, base + 34, "score", Svg::Anchor::middle, "label");
-  svg.text(13, top + side / 2, "share of positives", Svg::Anchor::middle, "label", -90);
+  svg.text(11, top + side / 2, "share of positives", Svg::Anchor::middle, "label", -90);
   svg.text(left - 6, base - bars / 2 + 4, "count", Svg::Anchor::end, "small");
   return svg;
 }

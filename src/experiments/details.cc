@@ -47,7 +47,7 @@ json prediction_details(MatrixView<const float> scores, MatrixView<const std::in
                         bool probabilities) {
   const auto number = [](double value) { return std::isfinite(value) ? json(value) : json(nullptr); };
   const auto labels = evaluate_labels(scores, truth, decided);
-  json details = {{"schema", "lacuna.details/1"}, {"labels", json::array()}, {"curves", json::array()}};
+  json details = {{"schema", "lacuna.details.1"}, {"labels", json::array()}, {"curves", json::array()}};
   std::vector<std::size_t> order(labels.size());
   std::iota(order.begin(), order.end(), std::size_t{0});
   for (std::size_t j : order)

@@ -39,7 +39,7 @@ nlohmann::json machine_json() {
   std::tm utc{};
   gmtime_r(&now, &utc);
   std::strftime(when, sizeof when, "%Y-%m-%dT%H:%M:%SZ", &utc);
-  return {{"schema", "lacuna.run/1"},
+  return {{"schema", "lacuna.run.1"},
           {"version", LACUNA_VERSION},
           {"finished", when},
           {"processor", kernel_value("/proc/cpuinfo", "model name")},

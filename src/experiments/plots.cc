@@ -131,7 +131,11 @@ Svg line_plot(const LinePlot& plot) {
                Svg::Anchor::middle);
     }
   } else {
-    const auto ticks = nice_ticks(xs.low, xs.high, 6);
+    auto ticks = nice_ticks(xs.low, xs.high, 6);
+    const auto whole = [](double x) { return x == std::round(x); };
+    if (std::all_of(plot.series.begin(), plot.series.end(),
+                    [&](const Series& s) { return std::all_of(s.x.begin(), s.x.end(), whole); }))
+      std::erase_if(ticks, [&](double x) { return !whole(x); });  // there is no epoch 2.5
     const double step = ticks.size() > 1 ? ticks[1] - ticks[0] : 1;
     for (double x : ticks) {
       svg.line(px(x), top + height, px(x), top + height + 4, "axis");

@@ -8,6 +8,7 @@
 
 #include "base/files.h"
 #include "base/text.h"
+#include "data/metrics.h"
 #include "experiments/published.h"
 #include "experiments/report.h"
 #include "experiments/statistics.h"
@@ -90,11 +91,9 @@ void show_details(const std::string& name, const json& details, ReportSink& sink
     table.filter = table.rows.size() > 12;
     const std::size_t all = table.rows.size();
     table.caption =
-        all > kShown
-            ? fmt::format(
-                  "The {} most frequent of {} labels in the test rows; the table's files hold all of them.",
-                  kShown, all)
-            : fmt::format("Each of the {} labels in the test rows, most frequent first.", all);
+        all > kShown ? fmt::format("The {} most frequent of {} labels; the table's files hold all of them.",
+                                   kShown, all)
+                     : fmt::format("Each of the {} labels, most frequent first.", all);
     sink.table(table, kShown);
   }
   sink.page().begin_gallery();
@@ -238,9 +237,10 @@ void write_model_report(const ModelReport& report, const std::string& path) {
     table.name = "metrics";
     table.caption = fmt::format("On the {} rows; higher is better for all of them.", report.metrics_part);
     table.header = {"metric", "value"};
-    for (const auto& [name, value] : report.metrics.items())
-      table.rows.push_back(
-          {name, value.is_number() ? TableCell::number(value.get<double>(), 4) : TableCell("-")});
+    for (const auto& name : metric_names())
+      if (const json value = report.metrics.value(name, json()); !value.is_null())
+        table.rows.push_back(
+            {name, value.is_number() ? TableCell::number(value.get<double>(), 4) : TableCell("-")});
     sink.table(table);
   }
   if (report.history.is_array() && report.history.size() > 1) {

@@ -83,7 +83,7 @@ ExperimentResults load_one(const CellStore& store, const std::string& path, Styl
   results.header = read_json(path);
   try {
     const json& header = results.header;
-    if (header.value("schema", "") != "lacuna.experiment/1")
+    if (header.value("schema", "") != "lacuna.experiment.1")
       fail(Exit::data, "{}: is no experiment of Lacuna", path);
     results.kind = header.at("kind");
     results.name = header.at("name");
