@@ -117,7 +117,10 @@ class Pool {
 std::unique_ptr<Pool> pool;
 std::mutex pool_mutex;  // one job at a time, also when several of the user's threads call the library
 
+// The processors that this process may use: fewer than the machine has under taskset or in a container.
 int machine_threads() {
+  cpu_set_t set;
+  if (sched_getaffinity(0, sizeof(set), &set) == 0) return std::max(1, CPU_COUNT(&set));
   return std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
 }
 
