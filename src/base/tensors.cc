@@ -175,7 +175,9 @@ Tensors Tensors::parse(std::shared_ptr<const void> owner, Bytes bytes, const std
       if (!result.metadata.is_object()) fail(Exit::data, "{}: the metadata 'lacuna' is not a JSON object", where);
       continue;
     }
-    const auto bad = [&](const char* what) { fail(Exit::data, "{}: tensor '{}': {}", where, name, what); };
+    const auto bad = [&, &tensor_name = name](const char* what) {
+      fail(Exit::data, "{}: tensor '{}': {}", where, tensor_name, what);
+    };
     if (!entry.is_object() || !entry.contains("dtype") || !entry["dtype"].is_string() || !entry.contains("shape") ||
         !entry["shape"].is_array() || !entry.contains("data_offsets") || !entry["data_offsets"].is_array() ||
         entry["data_offsets"].size() != 2)

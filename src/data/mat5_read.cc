@@ -30,6 +30,7 @@ class Stream {
       : packed_(packed), where_(std::move(where)), offset_(offset) {}
 
   void read(std::span<std::byte> out) {
+    if (out.empty()) return;
     if (packed_ != nullptr) {
       if (packed_->read(out) != out.size()) ends_early(out.size());
     } else {

@@ -144,6 +144,7 @@ Dataset read_dataset(const std::string& path, const ReadOptions& options) {
     }
   } else {
     data = format == "mat" ? read_mat_dataset(path, options) : read_npz_dataset(path, options);
+    data.check(path, Dataset::Scan::shapes);  // before rows are looked at
     find_missing_rows(data);
   }
   if (data.name.empty()) data.name = fs::path(path).stem().string();
