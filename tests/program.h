@@ -22,6 +22,7 @@ struct Ended {
   int code = 0;  // exit code; -1 if a signal ended it
   int signal = 0;
   std::string out, err;
+  std::size_t peak_bytes = 0;  // largest resident memory
 };
 
 class Process {
@@ -59,9 +60,11 @@ class Process {
   void send(int signal) const { ::kill(pid_, signal); }
   Ended wait() {
     int status = 0;
-    waitpid(pid_, &status, 0);
+    rusage usage{};
+    wait4(pid_, &status, 0, &usage);
     pid_ = 0;
     Ended ended;
+    ended.peak_bytes = static_cast<std::size_t>(usage.ru_maxrss) * 1024;
     ended.code = WIFEXITED(status) ? WEXITSTATUS(status) : -1;
     ended.signal = WIFSIGNALED(status) ? WTERMSIG(status) : 0;
     ended.out = text(folder_ / "out");

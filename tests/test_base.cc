@@ -6,6 +6,7 @@
 
 #include "base/error.h"
 #include "base/files.h"
+#include "base/mapping.h"
 #include "base/options.h"
 #include "base/random.h"
 #include "base/tensors.h"
@@ -171,6 +172,23 @@ TEST(Text, NearestAndFormats) {
   EXPECT_EQ(count_text(288650000), "288,650,000");
   EXPECT_EQ(bytes_text(278e6), "278 MB");
   EXPECT_EQ(duration_text(200), "3 min 20 s");
+}
+
+TEST(MappedFile, ReleasedPagesAreReadAgainAndOtherMemoryIsLeftAlone) {
+  const std::string path = testing::TempDir() + "released";
+  std::string text(100000, 'a');
+  for (std::size_t i = 0; i < text.size(); ++i) text[i] = static_cast<char>('a' + i % 26);
+  write_text(path, text);
+  const auto file = MappedFile::open(path);
+  EXPECT_EQ(file->text(), text);
+  release_mapped(file->bytes());
+  EXPECT_EQ(file->text(), text);
+  release_mapped(file->bytes().subspan(5000, 50000));
+  EXPECT_EQ(file->text(), text);
+  std::string copy(100000, 'x');
+  release_mapped(as_bytes(copy));
+  EXPECT_EQ(copy, std::string(100000, 'x'));
+  std::filesystem::remove(path);
 }
 
 }  // namespace

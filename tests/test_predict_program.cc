@@ -196,6 +196,32 @@ TEST_F(PredictProgram, PartsOfAFold) {
   EXPECT_EQ(predict({"--out", path("part.npz"), "--part", "test"}).code, 2);
 }
 
+TEST_F(PredictProgram, MemoryDoesNotGrowWithTheRows) {
+#ifdef __SANITIZE_ADDRESS__
+  GTEST_SKIP() << "the sanitizer needs memory of its own";
+#endif
+  Dataset many = *data_;
+  many.rows = 500000;
+  many.present = {};
+  many.labels = {};
+  many.label_names = {};
+  many.ids = {};
+  for (auto& view : many.views) {
+    Matrix<float> values(many.rows, view.columns());
+    for (std::size_t i = 0; i < values.values().size(); ++i)
+      values.values()[i] = static_cast<float>(i % 17) - 8;
+    view.features = Table<float>(std::move(values));
+  }
+  write_dataset(many, path("many"));
+  const std::size_t size = many.rows * (12 + 9 + 7) * sizeof(float);
+  many.views.clear();
+  const Ended few = predict({"--out", path("few.npy")});
+  const Ended ended = run({"predict", path("model"), path("many"), "--out", path("many.npy")});
+  ASSERT_EQ(ended.code, 0) << ended.err;
+  EXPECT_LT(ended.peak_bytes, few.peak_bytes + size / 2) << few.peak_bytes << " for 400 rows";
+  std::filesystem::remove_all(path("many"));
+}
+
 TEST_F(PredictProgram, DamagedModelsAreRefused) {
   const std::string whole = read_text(path("model"));
   write_text(path("cut"), std::string_view(whole).substr(0, whole.size() / 2));

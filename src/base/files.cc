@@ -10,13 +10,20 @@
 #include <cerrno>
 #include <cstring>
 #include <filesystem>
+#include <map>
+#include <mutex>
 
 #include "base/error.h"
+#include "base/mapping.h"
 
 namespace lacuna {
 namespace {
 
 std::string reason() { return std::strerror(errno); }
+
+// Where files are mapped: only there may memory be given back without losing what it holds.
+std::mutex mapped_mutex;
+std::map<const std::byte*, std::size_t, std::less<>> mapped;
 
 std::string directory_of(const std::string& path) {
   const auto parent = std::filesystem::path(path).parent_path().string();
@@ -45,13 +52,33 @@ std::shared_ptr<const MappedFile> MappedFile::open(const std::string& path) {
       fail(Exit::data, "{}: cannot be mapped: {}", path, why);
     }
     file->data_ = static_cast<const std::byte*>(data);
+    const std::lock_guard lock(mapped_mutex);
+    mapped[file->data_] = file->size_;
   }
   ::close(fd);
   return file;
 }
 
 MappedFile::~MappedFile() {
-  if (data_ != nullptr) munmap(const_cast<std::byte*>(data_), size_);
+  if (data_ == nullptr) return;
+  const std::lock_guard lock(mapped_mutex);
+  mapped.erase(data_);
+  munmap(const_cast<std::byte*>(data_), size_);
+}
+
+void release_mapped(Bytes bytes) {
+  const std::lock_guard lock(mapped_mutex);
+  auto at = mapped.upper_bound(bytes.data());
+  if (at == mapped.begin()) return;
+  --at;
+  if (bytes.data() + bytes.size() > at->first + at->second) return;
+  // Mappings begin at a page. The first page is given back whole, as what lies before is behind the reader; the last one
+  // not, unless it ends the file.
+  const auto page = static_cast<std::size_t>(sysconf(_SC_PAGESIZE));
+  const auto begin = static_cast<std::size_t>(bytes.data() - at->first) / page * page;
+  auto end = static_cast<std::size_t>(bytes.data() + bytes.size() - at->first);
+  if (end < at->second) end = end / page * page;
+  if (end > begin) madvise(const_cast<std::byte*>(at->first) + begin, end - begin, MADV_DONTNEED);
 }
 
 std::string read_text(const std::string& path, std::size_t limit) {

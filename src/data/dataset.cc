@@ -13,6 +13,7 @@
 #include "base/text.h"
 #include "base/threads.h"
 #include "data/names.h"
+#include "data/release.h"
 
 namespace lacuna {
 namespace {
@@ -70,7 +71,7 @@ void check_names(const std::vector<std::string>& names, const char* what, const 
 
 void check_values(const Dataset& data, std::size_t v, const std::string& where) {
   const View& view = data.views[v];
-  parallel_for(data.rows, kRowGrain, [&](std::size_t begin, std::size_t end) {
+  const auto check_rows = [&](std::size_t begin, std::size_t end) {
     for (std::size_t i = begin; i < end; ++i) {
       if (!data.has(i, v) || (!view.sparse() && all_finite(dense(view).row(i)))) continue;
       for_row(view, i, [&](std::size_t j, float x) {
@@ -82,7 +83,14 @@ void check_values(const Dataset& data, std::size_t v, const std::string& where) 
                where, view.name, i, j, x);
       });
     }
-  });
+  };
+  constexpr std::size_t kSlab = std::size_t{1} << 16;  // a pass over a mapped file keeps no more of it than this
+  for (std::size_t first = 0; first < data.rows; first += kSlab) {
+    const std::size_t count = std::min(kSlab, data.rows - first);
+    parallel_for(count, kRowGrain,
+                 [&](std::size_t begin, std::size_t end) { check_rows(first + begin, first + end); });
+    if (data.rows > kSlab) release_rows(view, first, count);
+  }
 }
 
 Csr select_csr(const Csr& from, std::span<const std::uint32_t> rows) {

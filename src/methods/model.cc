@@ -6,6 +6,7 @@
 #include "base/error.h"
 #include "base/random.h"
 #include "base/text.h"
+#include "data/release.h"
 #include "methods/ensemble.h"
 
 namespace lacuna {
@@ -186,6 +187,8 @@ void Model::predict(const Selection& selection, Sink sink) const {
     block.rows.assign(first, first + static_cast<std::ptrdiff_t>(count));
     method_->predict(prepared(block, source, forms_of_predictions_, false), scores.view().top(count));
     sink(begin, scores.view().top(count));
+    if (block.rows.back() - block.rows.front() + 1 == count)  // rows in the order of the file
+      for (const auto& view : selection.data->views) release_rows(view, block.rows.front(), count);
   }
 }
 

@@ -1,0 +1,13 @@
+// Memory of mapped files, given back while the mapping stays.
+#pragma once
+
+#include "base/files.h"
+
+namespace lacuna {
+
+// Tells the system that the bytes are not needed for now: what lies inside a MappedFile no longer counts as
+// memory of the process, and is read again when it is touched. Bytes elsewhere are left alone. May be called
+// at any time.
+void release_mapped(Bytes bytes);
+
+}  // namespace lacuna
