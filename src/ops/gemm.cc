@@ -126,8 +126,13 @@ void product_chunk(const Kernels& k, const Factor& L, std::size_t row, std::size
           (R.along ? k.right_along : k.right_across)(R.at(q * k.columns, d), R.S.stride,
                                                      std::min(k.columns, C.cols - q * k.columns), size,
                                                      right + (q - q0) * panel_words);
+        // What this thread will pack next: the next block of depth, or the first of its next columns.
         Ahead ahead;
-        if (!ends) ahead = R.ahead(q0 * k.columns, d + k.depth, together * k.columns, block_depth(b + 1));
+        if (!ends)
+          ahead = R.ahead(q0 * k.columns, d + k.depth, together * k.columns, block_depth(b + 1));
+        else if (row_tasks.count == 1 && q0 + workers * together < columns)
+          ahead = R.ahead((q0 + workers * together) * k.columns, depth_begin, together * k.columns,
+                          block_depth(0));
         for (std::size_t q = q0; q < q1; ++q) {
           const std::size_t j = q * k.columns, n = std::min(k.columns, C.cols - j);
           const TileEnd end_of_tile{

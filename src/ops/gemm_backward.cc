@@ -77,7 +77,6 @@ struct Backward {
   // just read it.
   // (Inlined always: g++ drops the call of a function that does nothing but prefetch.)
   [[gnu::always_inline]] void fetch(std::size_t i, std::size_t j, std::size_t rows) const {
-    if (j >= out) return;
     const auto ask = [&](MatrixView<float> A) __attribute__((always_inline)) {
       if (A.empty()) return;
       for (std::size_t r = 0; r < rows; ++r)
@@ -91,20 +90,23 @@ struct Backward {
   }
 
   // The optimiser's step of W[i0 .. i0 + size, block o] with tiles of Xᵀ dY that never leave the cache.
-  void update(std::size_t i0, const Parts& inputs, std::size_t o, const std::uint32_t* input) const {
+  void update(std::size_t i0, const Parts& inputs, std::size_t o, const std::uint32_t* input,
+              Ahead ahead) const {
     alignas(64) float gradient[kLargestTile];
     const auto at = [](MatrixView<float> A, std::size_t i, std::size_t j) {
       return A.empty() ? nullptr : &A(i, j);
     };
-    Ahead nothing;
     const std::size_t o0 = o * k.depth, o1 = o0 + block_depth(o);
     for (std::size_t p = 0; p < inputs.count; ++p) {
       const std::size_t i = i0 + inputs.begin(p), rows = inputs.size(p);
       for (std::size_t j = o0; j < o1; j += k.columns) {
         const std::size_t width = std::min(k.columns, out - j);
-        fetch(i, j + k.columns, rows);
+        if (j + k.columns < o1)
+          fetch(i, j + k.columns, rows);
+        else if (p + 1 < inputs.count)
+          fetch(i0 + inputs.begin(p + 1), o0, inputs.size(p + 1));
         k.tile(row_groups, input + p * row_groups * k.rows, right + j / k.columns * right_words, gradient,
-               k.columns, rows, width, {}, nothing);
+               k.columns, rows, width, {}, ahead);
         k.update(step, gradient, k.columns, rows, width,
                  {&W.value(i, j), &W.first(i, j), at(W.second, i, j), at(W.mean, i, j), W.value.stride,
                   W.first.stride, W.second.stride, W.mean.stride});
@@ -112,8 +114,15 @@ struct Backward {
     }
   }
 
-  // Rows i0 .. i0 + size of W, block by block of outputs: dX with the old weights, then their update.
-  void run(std::size_t i0, std::size_t size) const {
+  // The rows of W that are packed first for dX, in block o.
+  Ahead weights_ahead(std::size_t i, std::size_t o) const {
+    if (!wants_dX() || i >= in) return {};
+    return {&W.value(i, o * k.depth), W.value.stride, std::min(k.columns, in - i), block_depth(o)};
+  }
+
+  // Rows i0 .. i0 + size of W, block by block of outputs: dX with the old weights, then their update. `next`
+  // is where this thread will go on.
+  void run(std::size_t i0, std::size_t size, std::size_t next) const {
     thread_local Scratch weight_scratch, input_scratch, sum_scratch;
     std::uint32_t* const weights = weight_scratch.words(groups_of(k, k.depth) * k.columns);
     const Parts inputs(size, k.rows);
@@ -124,7 +133,7 @@ struct Backward {
     float* const sums = sum_scratch.floats(n * size);
     for (std::size_t o = 0; o < blocks; ++o) {
       if (wants_dX()) input_gradient(i0, size, o, weights, sums);
-      update(i0, inputs, o, input);
+      update(i0, inputs, o, input, o + 1 < blocks ? weights_ahead(i0, o + 1) : weights_ahead(next, 0));
     }
     if (wants_dX())
       k.keep(sums, size, mask_by_input ? &X(0, i0) : nullptr, X.stride, n, size, &dX(0, i0), dX.stride);
@@ -158,7 +167,8 @@ void linear_backward(MatrixView<const float> X, MatrixView<const float> dY, bool
   const double multiply_adds =
       static_cast<double>(std::max<std::size_t>(work.n, 8)) * static_cast<double>(W.value.size());
   parallel_for(tasks.count, grain_for(tasks.count, multiply_adds), [&](std::size_t first, std::size_t end) {
-    for (std::size_t t = first; t < end; ++t) work.run(tasks.begin(t), tasks.size(t));
+    for (std::size_t t = first; t < end; ++t)
+      work.run(tasks.begin(t), tasks.size(t), tasks.begin(std::min(t + workers, tasks.count)));
   });
 }
 
