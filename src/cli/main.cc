@@ -21,6 +21,7 @@ constexpr Verb kVerbs[] = {
     {"evaluate", "compare scores with the true labels", evaluate},
     {"methods", "the methods and what each can do by itself", methods},
     {"metrics", "the metrics and their definitions", metrics},
+    {"doctor", "what this machine can do, and what was chosen for it", doctor},
     {"completion", "completion of verbs and options for a shell", completion},
     {"bench table", "methods against methods, with missing views and labels", bench_table},
     {"bench complete", "the same without gaps", bench_complete},

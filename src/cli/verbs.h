@@ -32,6 +32,7 @@ int data_convert(const Arguments& arguments);
 int data_inspect(const Arguments& arguments);
 int data_mask(const Arguments& arguments);
 int data_simulate(const Arguments& arguments);
+int doctor(const Arguments& arguments);
 int evaluate(const Arguments& arguments);
 int methods(const Arguments& arguments);
 int metrics(const Arguments& arguments);

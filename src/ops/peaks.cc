@@ -5,15 +5,16 @@
 #include <time.h>
 
 #include <cstdint>
-#include <thread>
 
 #include "base/matrix.h"
+#include "base/threads.h"
 #include "ops/machine.h"
 
 namespace lacuna {
 namespace {
 
-constexpr std::size_t kSteps = 4'000'000;
+// Short loops, repeated: on a shared machine some of them run undisturbed.
+constexpr std::size_t kSteps = 400'000;
 volatile float sink;
 
 // Twelve independent sums hide the latency of the multiply-add.
@@ -59,7 +60,7 @@ __attribute__((target("avx512f,avx512bf16"))) void dot_bf16() {
   sink = _mm512_cvtss_f32(total);
 }
 
-constexpr std::size_t kTileSteps = 1'000'000;
+constexpr std::size_t kTileSteps = 20'000;
 __attribute__((target("amx-tile,amx-bf16"))) void dot_tiles() {
   struct alignas(64) {
     std::uint8_t palette = 1, start_row = 0, reserved[14] = {};
@@ -86,21 +87,22 @@ __attribute__((target("amx-tile,amx-bf16"))) void dot_tiles() {
 }
 
 template <class F>
-double rate(int threads, double amount, F&& work) {
+double rate(int count, double amount, F&& work) {
   const Timing t = measure(.3, [&] {
-    std::vector<std::thread> others;
-    for (int i = 1; i < threads; ++i) others.emplace_back([&, i] { work(i); });
-    work(0);
-    for (auto& other : others) other.join();
+    parallel_for(static_cast<std::size_t>(count), 1, [&](std::size_t first, std::size_t end) {
+      for (std::size_t i = first; i < end; ++i) work(i);
+    });
   });
-  return threads * amount / t.best;
+  return count * amount / t.best;
 }
 
 Clock clock_in_use = Clock::wall;
 
 }  // namespace
 
-void use_clock(Clock clock) { clock_in_use = clock; }
+void use_clock(Clock clock) {
+  clock_in_use = clock;
+}
 
 double clock_seconds() {
   timespec t{};
@@ -108,27 +110,27 @@ double clock_seconds() {
   return static_cast<double>(t.tv_sec) + 1e-9 * static_cast<double>(t.tv_nsec);
 }
 
-double peak_f32(int threads) {
+double peak_f32(int count) {
   constexpr double kOps = 2. * 12 * kSteps;
-  if (has_isa(Isa::avx512)) return rate(threads, 16 * kOps, [](int) { fma_512(); });
-  if (has_isa(Isa::avx2)) return rate(threads, 8 * kOps, [](int) { fma_256(); });
-  return rate(threads, 4 * kOps, [](int) { multiply_add_128(); });
+  if (has_isa(Isa::avx512)) return rate(count, 16 * kOps, [](std::size_t) { fma_512(); });
+  if (has_isa(Isa::avx2)) return rate(count, 8 * kOps, [](std::size_t) { fma_256(); });
+  return rate(count, 4 * kOps, [](std::size_t) { multiply_add_128(); });
 }
 
-double peak_bf16(int threads) {
-  if (has_isa(Isa::amx)) return rate(threads, 4. * 2 * 16 * 16 * 32 * kTileSteps, [](int) { dot_tiles(); });
-  if (has_isa(Isa::bf16)) return rate(threads, 2. * 32 * 12 * kSteps, [](int) { dot_bf16(); });
+double peak_bf16(int count) {
+  if (has_isa(Isa::amx))
+    return rate(count, 4. * 2 * 16 * 16 * 32 * kTileSteps, [](std::size_t) { dot_tiles(); });
+  if (has_isa(Isa::bf16)) return rate(count, 2. * 32 * 12 * kSteps, [](std::size_t) { dot_bf16(); });
   return 0;
 }
 
-double triad(int threads) {
-  constexpr std::size_t kCount = std::size_t{24} << 20;  // 3 x 96 MiB a thread
+double triad(int count) {
+  constexpr std::size_t kCount = std::size_t{6} << 20;  // 3 x 24 MiB a thread
   std::vector<Matrix<float>> memory;
-  for (int i = 0; i < 3 * threads; ++i) memory.emplace_back(1, kCount);
-  return rate(threads, 12. * kCount, [&](int t) {
-    float* a = memory[static_cast<std::size_t>(3 * t)].data();
-    const float *b = memory[static_cast<std::size_t>(3 * t + 1)].data(),
-                *c = memory[static_cast<std::size_t>(3 * t + 2)].data();
+  for (int i = 0; i < 3 * count; ++i) memory.emplace_back(1, kCount);
+  return rate(count, 12. * kCount, [&](std::size_t t) {
+    float* a = memory[3 * t].data();
+    const float *b = memory[3 * t + 1].data(), *c = memory[3 * t + 2].data();
     for (std::size_t i = 0; i < kCount; ++i) a[i] = b[i] + .5f * c[i];
   });
 }

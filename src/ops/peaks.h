@@ -1,4 +1,5 @@
-// What this machine can do at most, by raw loops: the denominators of every benchmark.
+// What this machine can do at most, by raw loops: the denominators of every benchmark. `count` loops run at
+// once; set_threads() must have provided as many threads.
 #pragma once
 
 #include <algorithm>
@@ -7,7 +8,7 @@
 
 namespace lacuna {
 
-double peak_f32(int threads);  // FLOP/s of f32 multiply-adds in registers, with the widest instructions here
+double peak_f32(int count);  // FLOP/s of f32 multiply-adds in registers, with the widest instructions here
 double peak_bf16(
     int threads);  // the same for bf16 products (AMX, else AVX512-BF16); 0 where there is no instruction
 double triad(
@@ -18,8 +19,8 @@ struct Timing {
   double spread() const { return median / best - 1; }
 };
 
-// Seconds on the clock in use: wall time, or the CPU time of this process. The latter, with one thread, is what can be
-// compared on a machine that others use too.
+// Seconds on the clock in use: wall time, or the CPU time of this process. The latter, with one thread, is
+// what can be compared on a machine that others use too.
 enum class Clock { wall, cpu };
 void use_clock(Clock clock);
 double clock_seconds();
