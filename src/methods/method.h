@@ -30,7 +30,7 @@ struct Traits {
   bool probabilities = false;       // scores lie in [0, 1]
   bool reconstructed = false;       // no source was to be had: ours after descriptions
   std::string prepare = "zscore";   // default preparation
-  std::int64_t components = 96;     // default number of directions where prepare is pca or log-pca
+  std::int64_t components = 96;     // default number of directions of the pca kinds
 };
 
 // The sizes of the items that a method was fitted on: prepared columns of each view, and labels.

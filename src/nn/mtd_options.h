@@ -1,7 +1,7 @@
 // What can be chosen about the two-channel network. Every place where the paper and its authors' program
 // differ in what is computed is an option (docs/math.md has the table), and so is every part of the small
-// network that is our default. The values here are those of preset `best`; methods/presets.cc lists what the
-// other presets change.
+// network that is our default. The values here are those of preset `best` but for soft labels, which are off;
+// methods/mtd.cc lists all presets.
 #pragma once
 
 #include <cstddef>
