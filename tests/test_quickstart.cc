@@ -5,6 +5,7 @@
 #include <cstdlib>
 
 #include "base/files.h"
+#include "base/text.h"
 #include "data/readers.h"
 #include "data/simulate.h"
 #include "methods/model.h"
@@ -39,6 +40,21 @@ TEST(Quickstart, LearnsAndTags) {
   for (std::size_t j = 0; j < 5; ++j)
     if (decided(0, j)) expected += fmt::format("{} {:.2f}\n", data.label_names[j], scores(0, j));
   EXPECT_EQ(read_text(folder / "out.txt"), expected);
+}
+
+TEST(Quickstart, TheReadmeShowsIt) {
+  const std::string readme = read_text(LACUNA_SOURCE_DIR "/README.md"),
+                    example = read_text(LACUNA_SOURCE_DIR "/examples/quickstart.cc");
+  const std::string fence = "```cpp\n";
+  const auto begin = readme.find(fence) + fence.size(), end = readme.find("```", begin);
+  ASSERT_LT(begin, end);
+  std::vector<std::string> shown, code;
+  for (const auto line : split(std::string_view(readme).substr(begin, end - begin), '\n'))
+    shown.emplace_back(trim(line));
+  const auto body = example.find("int main() {") + std::string("int main() {\n").size();
+  for (const auto line : split(std::string_view(example).substr(body, example.rfind('}') - body), '\n'))
+    code.emplace_back(trim(line));
+  EXPECT_EQ(shown, code);
 }
 
 }  // namespace

@@ -54,13 +54,17 @@ std::string Progress::line(const EpochRecord& r, double left) const {
   std::string text;
   if (r.members > 1) text += fmt::format("member {}/{}  ", r.member + 1, r.members);
   text += fmt::format("epoch {}/{}", r.epoch, r.epochs);
-  for (const auto& [name, value] : r.losses) text += fmt::format("  {} {:.4g}", name, value);
+  // What matters first: a narrow terminal cuts the end off.
+  if (const auto total = r.losses.find("total"); total != r.losses.end())
+    text += fmt::format("  loss {:.4g}", total->second);
   if (r.validated)
     text += fmt::format("  val AP {:.4f} 1-RL {:.4f} AUC {:.4f}", r.validation.ap, r.validation.rl,
                         r.validation.auc);
+  if (std::isfinite(left) && left >= .5) text += fmt::format("  {} left", duration_text(left));
   if (r.rows_per_second > 0)
     text += fmt::format("  {} rows/s", count_text(static_cast<std::uint64_t>(r.rows_per_second)));
-  if (std::isfinite(left) && left >= .5) text += fmt::format("  {} left", duration_text(left));
+  for (const auto& [name, value] : r.losses)
+    if (name != "total") text += fmt::format("  {} {:.4g}", name, value);
   return text;
 }
 
