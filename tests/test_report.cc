@@ -157,6 +157,67 @@ TEST(Report, TenThousandLabelsStaySmall) {
   EXPECT_GE(lines, 10001u);
 }
 
+// Every experiment of the program on tiny data in one folder: the page has each part, with marks in each
+// chart.
+TEST(Report, EveryExperimentHasItsPart) {
+  TemporaryDirectory directory;
+  Dataset data = evil_data(5);
+  data.name = "tiny";
+  write_dataset(data, directory / "tiny.npz");
+  CellStore store(directory / "all");
+  Shelf shelf;
+  for (const Experiment experiment : {Experiment::complete, Experiment::ablation, Experiment::sensitivity,
+                                      Experiment::similarity, Experiment::timing, Experiment::missing}) {
+    BenchOptions options = BenchOptions::defaults(experiment);
+    options.data = {directory / "tiny.npz"};
+    options.out = directory / "all";
+    options.mask.repeats = 1;
+    if (options.methods.empty()) options.methods = {"prior", "cdmm"};
+    options.set = {"mtd.width=0.02", "mtd.embedding=4", "mtd.epochs=3"};
+    if (options.methods[0] == "prior") options.set.clear();
+    options.alphas = options.betas = {1e-3, 1};
+    options.gammas = {.1, 1};
+    options.sigmas = {0, .5};
+    options.epochs = {0, 3};
+    options.rates = {0, .4, .9};
+    const Plan plan = make_plan(experiment, options, "lacuna bench", shelf);
+    record_plan(plan, options, store);
+    const BenchOutcome outcome = work_off(plan, options, store, shelf, [](const BenchProgress&) {});
+    EXPECT_EQ(outcome.failed, 0u) << experiment_name(experiment);
+    // Two views: nine tenths of them cannot be missing.
+    EXPECT_EQ(plan.remarks.size(), experiment == Experiment::missing ? 1u : 0u);
+  }
+  const std::string page = read_text(write_report(directory / "all"));
+  for (const char* heading : {"Results without gaps", "Ablation", "Sensitivity", "Channels",
+                              "Against missing data", "Time and memory", "Protocol", "How to reproduce it"})
+    EXPECT_NE(page.find("<h2>" + std::string(heading)), std::string::npos) << heading;
+  const std::string plots = directory / "all/plots/";
+  for (const char* name : {"complete-radar-tiny", "sensitivity-tiny-mtd_authors-alpha-beta",
+                           "sensitivity-tiny-mtd_authors-gamma", "sensitivity-tiny-mtd_authors-sigma",
+                           "similarity-tiny-sample-0", "similarity-tiny-mean-3", "missing-tiny-views",
+                           "missing-tiny-labels", "timing-time-tiny"}) {
+    ASSERT_TRUE(fs::exists(plots + name + ".svg")) << name;
+    EXPECT_GE(count(read_text(plots + name + ".svg"), "<title>"), 3u)
+        << name;  // the drawing's own, and marks
+  }
+  // The diagonal of a channel map is 1, everything else a cosine.
+  for (const auto& results : load_results(store)) {
+    if (results.kind != "similarity") continue;
+    const auto& epochs = results.cells.at(0).result.at("similarity").at("epochs");
+    ASSERT_EQ(epochs.size(), 2u);
+    for (std::size_t a = 0; a < 4; ++a)
+      for (std::size_t b = 0; b < 4; ++b) {
+        const auto& value = epochs[1].at("mean")[a][b];
+        ASSERT_EQ(value.is_number(), a % 2 == b % 2);  // with half of two views missing no row has both
+        if (!value.is_number()) continue;
+        EXPECT_LE(std::abs(value.get<double>()), 1 + 1e-6);
+        if (a == b) {
+          EXPECT_NEAR(value.get<double>(), 1, 1e-5);
+        }
+      }
+  }
+}
+
 TEST(Report, AnEmptyFolderIsAUsageError) {
   TemporaryDirectory directory;
   EXPECT_THROW(write_report(directory / "nothing"), Error);
