@@ -94,27 +94,27 @@ std::string overview(const std::vector<ExperimentResults>& all) {
                                 : fmt::format("{} of the views and {} of the training labels missing",
                                               percent(views), percent(labels)));
   if ((main.kind == "table" || main.kind == "complete") && main.methods.size() > 1) {
-    std::vector<double> average(main.methods.size(), 0);
-    for (const auto& data : main.data) {
-      const auto ranking = rank_methods(main, data.name);
-      for (std::size_t i = 0; i < average.size(); ++i)
-        average[i] += ranking.average[i] / static_cast<double>(main.data.size());
-    }
-    std::vector<std::size_t> order(average.size());
-    for (std::size_t i = 0; i < order.size(); ++i) order[i] = i;
+    const std::vector<double> average = overall_ranks(main);
+    std::vector<std::size_t> order;
+    for (std::size_t i = 0; i < average.size(); ++i)
+      if (std::isfinite(average[i])) order.push_back(i);
     std::stable_sort(order.begin(), order.end(),
                      [&](std::size_t a, std::size_t b) { return average[a] < average[b]; });
     const std::string lead = main.lead().key;
     const std::size_t place = static_cast<std::size_t>(
         std::find_if(order.begin(), order.end(), [&](std::size_t i) { return main.methods[i].key == lead; }) -
         order.begin());
-    text += fmt::format(" By average rank over the six metrics {} is first ({:.2f}), followed by {} ({:.2f})",
-                        main.methods[order[0]].title, average[order[0]], main.methods[order[1]].title,
-                        average[order[1]]);
-    text += place > 1 && main.lead().name == "mtd"
-                ? fmt::format("; {} is {} of {} ({:.2f}).", main.methods[order[place]].title,
-                              place_text(place + 1), order.size(), average[order[place]])
-                : ".";
+    if (order.size() < 2) {
+      text += " Too few cells are done to rank the methods.";
+    } else {
+      text += fmt::format(
+          " By average rank over the six metrics {} is first ({:.2f}), followed by {} ({:.2f})",
+          main.methods[order[0]].title, average[order[0]], main.methods[order[1]].title, average[order[1]]);
+      text += place > 1 && place < order.size() && main.lead().name == "mtd"
+                  ? fmt::format("; {} is {} of {} ({:.2f}).", main.methods[order[place]].title,
+                                place_text(place + 1), order.size(), average[order[place]])
+                  : ".";
+    }
   } else {
     text += fmt::format(" The experiment is '{}'.", main.kind);
   }

@@ -89,17 +89,18 @@ ResultTable rank_table(const ExperimentResults& results) {
   for (const auto& data : results.data) table.header.push_back(data.name);
   table.header.push_back("all");
   std::vector<std::vector<double>> columns;
-  for (const auto& data : results.data) columns.push_back(rank_methods(results, data.name).average);
-  std::vector<double> overall(results.methods.size(), 0);
-  for (const auto& column : columns)
-    for (std::size_t i = 0; i < overall.size(); ++i)
-      overall[i] += column[i] / static_cast<double>(columns.size());
-  columns.push_back(overall);
+  for (const auto& data : results.data) {
+    columns.push_back(rank_methods(results, data.name).average);
+    for (std::size_t i = 0; i < results.methods.size(); ++i)
+      if (results.select(data.name, results.methods[i].key).empty()) columns.back()[i] = std::nan("");
+  }
+  columns.push_back(overall_ranks(results));
   for (std::size_t i = 0; i < results.methods.size(); ++i) {
     std::vector<TableCell> row = {results.methods[i].title};
     for (const auto& column : columns) {
       TableCell cell = TableCell::number(column[i], 2);
-      cell.best = column[i] == *std::min_element(column.begin(), column.end());
+      cell.best = std::none_of(column.begin(), column.end(), [&](double rank) { return rank < column[i]; }) &&
+                  std::isfinite(column[i]);
       row.push_back(cell);
     }
     table.rows.push_back(std::move(row));
@@ -234,6 +235,7 @@ void show_significance(const ExperimentResults& results, ReportSink& sink) {
   const double train = mask.value("train", .7), val = mask.value("val", .15);
   const bool authors = results.header.value("protocol", "strict") == "authors";
   const double test_share = authors ? 1 - train : 1 - train - val;
+  sink.page().begin_gallery(true);
   for (const auto* one : data) {
     const auto ours = results.values(one->name, lead.key, metric);
     if (ours.size() < 2) continue;
@@ -262,6 +264,7 @@ void show_significance(const ExperimentResults& results, ReportSink& sink) {
                             adjusted[i] < level ? (tests[i].difference > 0 ? "better" : "worse") : "no"});
     if (!table.rows.empty()) sink.table(table);
   }
+  sink.page().end_gallery();
 }
 
 }  // namespace lacuna

@@ -55,9 +55,11 @@ std::size_t ExperimentResults::failed() const {
 }
 
 const MethodInfo& ExperimentResults::lead() const {
-  const auto mtd =
-      std::find_if(methods.begin(), methods.end(), [](const auto& m) { return m.name == "mtd"; });
-  return mtd == methods.end() ? methods.front() : *mtd;
+  for (const auto& method : methods)
+    if (method.key == "mtd") return method;
+  for (const auto& method : methods)
+    if (method.name == "mtd") return method;
+  return methods.front();
 }
 
 namespace {
@@ -153,6 +155,18 @@ RankSummary rank_methods(const ExperimentResults& results, const std::string& da
       summary.average[i] += summary.by_metric.back()[i] / static_cast<double>(paper_metrics().size());
   }
   return summary;
+}
+
+std::vector<double> overall_ranks(const ExperimentResults& results) {
+  std::vector<double> overall(results.methods.size(), 0);
+  for (const auto& data : results.data) {
+    const auto ranking = rank_methods(results, data.name);
+    for (std::size_t i = 0; i < overall.size(); ++i)
+      overall[i] += results.select(data.name, results.methods[i].key).empty()
+                        ? std::nan("")
+                        : ranking.average[i] / static_cast<double>(results.data.size());
+  }
+  return overall;
 }
 
 }  // namespace lacuna

@@ -63,5 +63,7 @@ struct RankSummary {
   std::vector<double> average;                 // (methods)
 };
 RankSummary rank_methods(const ExperimentResults& results, const std::string& data);
+// The mean of the average ranks over all data sets; NaN for a method that lacks one.
+std::vector<double> overall_ranks(const ExperimentResults& results);
 
 }  // namespace lacuna
