@@ -33,6 +33,7 @@ double median_squared_distance(const Matrix<float>& X) {
 
 class Dm2l final : public Method {
  public:
+  Dm2l() { options_.iterations = 60; }
   Traits traits() const override {
     return {.name = "dm2l",
             .title = "DM2L",
@@ -40,8 +41,8 @@ class Dm2l final : public Method {
             .multi_view = false,
             .missing_views = false,
             .reconstructed = true,
-            .prepare = "pca",
-            .components = 96};
+            .prepare = "auto",
+            .components = 50};
   }
   void declare(Options& options) override {
     options_.declare(options);

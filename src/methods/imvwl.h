@@ -20,7 +20,7 @@ namespace lacuna {
 struct ImvwlOptions {
   double alpha = .1, beta = .01, rho = 1e-3;
   std::int64_t rank = 0;  // r; 0 = min(100, smallest view, rows)
-  std::int64_t rounds = 200;
+  std::int64_t rounds = 20;
   double tolerance = 1e-4;
 };
 

@@ -153,7 +153,8 @@ class Lvsl final : public Method {
             .title = "LVSL",
             .source = "TMM 2022",
             .missing_views = false,
-            .missing_labels = false};
+            .missing_labels = false,
+            .prepare = "auto"};
   }
   void declare(Options& o) override {
     o.add("lambda1", options_.lambda1, "size of the machines")
