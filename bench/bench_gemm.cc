@@ -1,9 +1,9 @@
 // The products of the layers at the shapes of both networks, beside the machine's limit and the packaged
 // libraries.
 //
-//   bench_gemm [--seconds S] [--threads T]      JSON lines on stdout, one a measurement
-//   bench_gemm --peer NAME N IN OUT S T         one library at one shape (the program calls itself so that
-//   the
+//   bench_gemm [--seconds S] [--threads T] [--no-peers] [--cpu-time]   JSON lines on stdout, one a
+//   measurement bench_gemm --peer NAME N IN OUT S T         one library at one shape (the program calls
+//   itself so that the
 //                                               libraries' thread pools do not disturb each other)
 #include <dlfcn.h>
 #include <fmt/core.h>
@@ -15,12 +15,14 @@
 
 #include "base/random.h"
 #include "base/threads.h"
+#include "lines.h"
 #include "ops/gemm.h"
-#include "ops/machine.h"
 #include "ops/peaks.h"
 
 namespace lacuna {
 namespace {
+
+bool cpu_time = false;
 
 struct Shape {
   std::size_t in, out;
@@ -79,24 +81,14 @@ int run_peer(const std::string& name, std::size_t n, std::size_t in, std::size_t
 // The library's time at this shape, in a process of its own; 0 if it is not installed.
 double peer_seconds(const std::string& program, const std::string& environment, const std::string& name,
                     std::size_t n, const Shape& shape, double seconds, int count) {
-  const std::string command = fmt::format("OMP_NUM_THREADS={} {} '{}' --peer {} {} {} {} {} {}", count,
-                                          environment, program, name, n, shape.in, shape.out, seconds, count);
+  const std::string command =
+      fmt::format("OMP_NUM_THREADS={} {} '{}' --peer {} {} {} {} {} {}{}", count, environment, program, name,
+                  n, shape.in, shape.out, seconds, count, cpu_time ? " --cpu-time" : "");
   std::FILE* pipe = popen(command.c_str(), "r");
   double result = 0;
   if (pipe == nullptr || std::fscanf(pipe, "%lf", &result) != 1) result = 0;
   if (pipe != nullptr) pclose(pipe);
   return result;
-}
-
-void print(const std::string& name, double value, const char* unit, const std::string& peer, double ratio,
-           double limit, double spread) {
-  fmt::print("{{\"name\": \"{}\", \"value\": {:.4g}, \"unit\": \"{}\", ", name, value, unit);
-  fmt::print("\"peer\": {}, \"ratio\": {}, ", peer.empty() ? "null" : "\"" + peer + "\"",
-             peer.empty() ? "null" : fmt::format("{:.3g}", ratio));
-  fmt::print("\"limit\": {}, \"share\": {}, ", limit > 0 ? fmt::format("{:.4g}", limit) : "null",
-             limit > 0 ? fmt::format("{:.3g}", value / limit) : "null");
-  fmt::print("\"spread\": {:.2g}}}\n", spread);
-  std::fflush(stdout);
 }
 
 struct Peers {
@@ -132,18 +124,19 @@ void bench_layer(const std::string& program, std::size_t n, const Shape& shape, 
     const double limit = low ? bf16 : f32;
     const char* label = low ? "bf16" : "f32";
     const Timing forward = measure(seconds, [&] { linear_forward(X, W, b.row(0), true, precision, Y); });
-    print(fmt::format("gemm {} forward {}", label, size), work / forward.best * 1e-9, "GFLOP/s", peer.best,
-          peer.seconds / forward.best, limit * 1e-9, forward.spread());
+    print({fmt::format("gemm {} forward {}", label, size), work / forward.best * 1e-9, "GFLOP/s", peer.best,
+           peer.seconds / forward.best, limit * 1e-9, work / forward.best / limit, forward.spread()});
     const Timing backward = measure(seconds, [&] {
       linear_backward(X, dY, true, precision, rule, {W, momentum, {}, {}}, {b, b_momentum, {}, {}}, dX);
     });
-    print(fmt::format("gemm {} backward with update {}", label, size), 2 * work / backward.best * 1e-9,
-          "GFLOP/s", "", 0, limit * 1e-9, backward.spread());
+    print({fmt::format("gemm {} backward with update {}", label, size), 2 * work / backward.best * 1e-9,
+           "GFLOP/s", "", 0, limit * 1e-9, 2 * work / backward.best / limit, backward.spread()});
   }
 }
 
 int run(int argc, char** argv) {
-  if (argc == 8 && std::strcmp(argv[1], "--peer") == 0)
+  if (std::strcmp(argv[argc - 1], "--cpu-time") == 0) use_clock(Clock::cpu);
+  if (argc >= 8 && std::strcmp(argv[1], "--peer") == 0)
     return run_peer(argv[2], std::strtoul(argv[3], nullptr, 10), std::strtoul(argv[4], nullptr, 10),
                     std::strtoul(argv[5], nullptr, 10), std::strtod(argv[6], nullptr), std::atoi(argv[7]));
   double seconds = .3;
@@ -156,19 +149,20 @@ int run(int argc, char** argv) {
       count = std::atoi(argv[++i]);
     else if (std::strcmp(argv[i], "--cpu-time") == 0) {
       count = 1;
+      cpu_time = true;
       use_clock(Clock::cpu);
     } else if (std::strcmp(argv[i], "--no-peers") == 0)
       peers = false;
     else {
-      fmt::print(stderr, "usage: bench_gemm [--seconds S] [--threads T] [--no-peers]\n");
+      fmt::print(stderr, "usage: bench_gemm [--seconds S] [--threads T] [--no-peers] [--cpu-time]\n");
       return 2;
     }
   }
   set_threads(count);
   const double f32 = peak_f32(count), bf16 = peak_bf16(count), bandwidth = triad(count);
-  print("peak f32", f32 * 1e-9, "GFLOP/s", "", 0, 0, 0);
-  print("peak bf16", bf16 * 1e-9, "GFLOP/s", "", 0, 0, 0);
-  print("triad", bandwidth * 1e-9, "GB/s", "", 0, 0, 0);
+  print({.name = "peak f32", .value = f32 * 1e-9, .unit = "GFLOP/s"});
+  print({.name = "peak bf16", .value = bf16 * 1e-9, .unit = "GFLOP/s"});
+  print({.name = "triad", .value = bandwidth * 1e-9, .unit = "GB/s"});
   for (std::size_t n : {std::size_t{128}, std::size_t{64}})
     for (const Shape& shape : kShapes) bench_layer(argv[0], n, shape, seconds, count, f32, bf16, peers);
   {
@@ -176,8 +170,9 @@ int run(int argc, char** argv) {
     Matrix<float> C(3500, 3500);
     const Timing t = measure(seconds, [&] { multiply(A, B, Transpose::none, false, C); });
     const Peers peer = peers ? best_peer(argv[0], 3500, {3500, 3500}, seconds, count) : Peers{};
-    print("multiply f32 3500x3500x3500", 2 * 3500. * 3500 * 3500 / t.best * 1e-9, "GFLOP/s", peer.best,
-          peer.seconds / t.best, f32 * 1e-9, t.spread());
+    const double rate = 2 * 3500. * 3500 * 3500 / t.best;
+    print({"multiply f32 3500x3500x3500", rate * 1e-9, "GFLOP/s", peer.best, peer.seconds / t.best,
+           f32 * 1e-9, rate / f32, t.spread()});
   }
   return 0;
 }

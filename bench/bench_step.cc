@@ -14,6 +14,7 @@
 #include <string>
 
 #include "base/threads.h"
+#include "lines.h"
 #include "networks.h"
 #include "ops/machine.h"
 #include "ops/peaks.h"
@@ -22,40 +23,19 @@
 namespace lacuna {
 namespace {
 
-struct Yardstick {
-  std::string name, preset;
-  std::vector<std::size_t> columns;
-};
-const Yardstick kPaper{"paper", "authors", {100, 1000, 4096, 4096, 4096, 512}};
-const Yardstick kBest{"best", "best", {96, 96, 96, 96, 96, 96}};
 constexpr std::size_t kRows = 3500, kLabels = 260, kBatch = 128;
 
 struct Machine {
   double f32, bf16, bandwidth;
 };
 
-void print(const std::string& name, double value, const char* unit, const std::string& peer, double ratio,
-           double limit, double share, double spread) {
-  const auto number = [](double x) { return x > 0 ? fmt::format("{:.4g}", x) : std::string("null"); };
-  fmt::print(
-      "{{\"name\": \"{}\", \"value\": {:.4g}, \"unit\": \"{}\", \"peer\": {}, \"ratio\": {}, \"limit\": {}, "
-      "\"share\": {}, \"spread\": {:.2g}}}\n",
-      name, value, unit, peer.empty() ? "null" : "\"" + peer + "\"", number(ratio), number(limit),
-      number(share), spread);
-  std::fflush(stdout);
-}
+bool cpu_time = false;
 
 // Seconds of PyTorch's step with so many threads; 0 if there is none.
-bool cpu_time = false;
 double peer_seconds(const std::string& network, int count) {
-  const std::string command =
-      fmt::format("/usr/bin/python3 '{}/bench/peer_torch.py' step {} {} {} 2>/dev/null", LACUNA_SOURCE_DIR,
-                  network, count, cpu_time ? "cpu" : "wall");
-  double seconds = 0;
-  std::FILE* pipe = popen(command.c_str(), "r");
-  if (pipe == nullptr || std::fscanf(pipe, "%lf", &seconds) != 1) seconds = 0;
-  if (pipe != nullptr) pclose(pipe);
-  return seconds;
+  return ask_peer(fmt::format("/usr/bin/python3 '{}/bench/peer_torch.py' step {} {} {}", LACUNA_SOURCE_DIR,
+                              network, count, cpu_time ? "cpu" : "wall"))
+      .first;
 }
 
 void bench_network(const Yardstick& yardstick, const Machine& machine, bool peers, std::FILE* parts_file) {
@@ -101,10 +81,11 @@ void bench_network(const Yardstick& yardstick, const Machine& machine, bool peer
                  memory = ledger.bytes() / steps / machine.bandwidth;
     const double floor = std::max(arithmetic, memory);
     const char* label = precision == Precision::bf16 ? "bf16" : "f32";
-    print(fmt::format("step {} {}", yardstick.name, label), times.front(), "s", peer_name,
-          peer / times.front(), floor, floor / times.front(), median / times.front() - 1);
-    print(fmt::format("epoch {} {} ({} steps)", yardstick.name, label, times.size()), epoch, "s", peer_name,
-          peer * steps / epoch, floor * steps, floor * steps / epoch, median / times.front() - 1);
+    const double spread = median / times.front() - 1;
+    print({fmt::format("step {} {}", yardstick.name, label), times.front(), "s", peer_name,
+           peer / times.front(), floor, floor / times.front(), spread});
+    print({fmt::format("epoch {} {} ({} steps)", yardstick.name, label, times.size()), epoch, "s", peer_name,
+           peer * steps / epoch, floor * steps, floor * steps / epoch, spread});
     fmt::print(stderr,
                "{} {}: step best {:.1f} ms, median {:.1f} ms; {:.4g} GFLOP ({:.1f} ms at peak), {:.4g} GB "
                "({:.1f} ms)\n",

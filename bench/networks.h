@@ -16,6 +16,14 @@
 
 namespace lacuna {
 
+// The paper's network on the six views of Corel5k, and the small default network.
+struct Yardstick {
+  std::string name, preset;
+  std::vector<std::size_t> columns;
+};
+inline const Yardstick kPaper{"paper", "authors", {100, 1000, 4096, 4096, 4096, 512}};
+inline const Yardstick kBest{"best", "best", {96, 96, 96, 96, 96, 96}};
+
 struct PresetOptions {
   MtdOptions network;
   TrainOptions train;

@@ -1,0 +1,43 @@
+// One measurement as a line of JSON on stdout; bench/run collects them.
+#pragma once
+
+#include <fmt/core.h>
+
+#include <cstdio>
+#include <string>
+
+namespace lacuna {
+
+// ratio: how many times better than the peer; share: how near to the limit, 1 = at it. 0 where there is none.
+struct Line {
+  std::string name;
+  double value = 0;
+  std::string unit;
+  std::string peer = {};
+  double ratio = 0, limit = 0, share = 0, spread = 0;
+};
+
+inline void print(const Line& line) {
+  const auto number = [](double x) { return x > 0 ? fmt::format("{:.4g}", x) : std::string("null"); };
+  fmt::print(
+      "{{\"name\": \"{}\", \"value\": {:.4g}, \"unit\": \"{}\", \"peer\": {}, \"ratio\": {}, \"limit\": {}, "
+      "\"share\": {}, \"spread\": {:.2g}}}\n",
+      line.name, line.value, line.unit, line.peer.empty() ? "null" : "\"" + line.peer + "\"",
+      line.peer.empty() ? "null" : number(line.ratio), number(line.limit), number(line.share), line.spread);
+  std::fflush(stdout);
+}
+
+// The numbers that a peer prints on its first line, up to two; zeros if it fails.
+struct PeerNumbers {
+  double first = 0, second = 0;
+};
+inline PeerNumbers ask_peer(const std::string& command) {
+  PeerNumbers numbers;
+  std::FILE* pipe = popen((command + " 2>/dev/null").c_str(), "r");
+  if (pipe == nullptr) return numbers;
+  if (std::fscanf(pipe, "%lf %lf", &numbers.first, &numbers.second) < 1) numbers = {};
+  pclose(pipe);
+  return numbers;
+}
+
+}  // namespace lacuna
