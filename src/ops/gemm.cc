@@ -126,13 +126,14 @@ void product_chunk(const Kernels& k, const Factor& L, std::size_t row, std::size
           (R.along ? k.right_along : k.right_across)(R.at(q * k.columns, d), R.S.stride,
                                                      std::min(k.columns, C.cols - q * k.columns), size,
                                                      right + (q - q0) * panel_words);
-        // What this thread will pack next: the next block of depth, or the first of its next columns.
+        // What this thread will want next: the next block of depth, or the first of its next columns.
         Ahead ahead;
-        if (!ends)
-          ahead = R.ahead(q0 * k.columns, d + k.depth, together * k.columns, block_depth(b + 1));
-        else if (row_tasks.count == 1 && q0 + workers * together < columns)
-          ahead = R.ahead((q0 + workers * together) * k.columns, depth_begin, together * k.columns,
-                          block_depth(0));
+        const std::size_t next = ends ? 0 : b + 1;
+        const std::size_t next_column = (ends ? q0 + workers * together : q0) * k.columns;
+        if (row_tasks.count == 1 && next_column < C.cols)
+          ahead = R.ahead(next_column, depth_begin + next * k.depth, together * k.columns, block_depth(next));
+        if (blocks > 1)
+          ahead.then(left_panel(next, p0), (p1 - p0) * groups_of(k, block_depth(next)) * k.rows);
         for (std::size_t q = q0; q < q1; ++q) {
           const std::size_t j = q * k.columns, n = std::min(k.columns, C.cols - j);
           const TileEnd end_of_tile{

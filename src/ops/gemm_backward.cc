@@ -61,12 +61,15 @@ struct Backward {
   void input_gradient(std::size_t i0, std::size_t size, std::size_t o, std::uint32_t* weights,
                       float* sums) const {
     const std::size_t o0 = o * k.depth, depth = block_depth(o);
+    const std::size_t first = o0 / k.columns, last = ceil_div(o0 + depth, k.columns);
     for (std::size_t i = 0; i < size; i += k.columns) {
       const std::size_t width = std::min(k.columns, size - i), next = i + k.columns;
       k.right_along(&W.value(i0 + i, o0), W.value.stride, width, depth, weights);
       Ahead ahead;
       if (next < size)
         ahead = Ahead(&W.value(i0 + next, o0), W.value.stride, std::min(k.columns, size - next), depth);
+      else if (blocks > 1)
+        ahead.then(right + first * right_words, (last - first) * right_words);
       for (std::size_t p = 0; p < panels.count; ++p)
         k.tile(groups_of(k, depth), left_panel(o, p), weights, sums + panels.begin(p) * size + i, size,
                panels.size(p), width, {o > 0, nullptr, false}, ahead);
@@ -114,10 +117,12 @@ struct Backward {
     }
   }
 
-  // The rows of W that are packed first for dX, in block o.
+  // What dX needs first in block o: rows of W, and dY.
   Ahead weights_ahead(std::size_t i, std::size_t o) const {
     if (!wants_dX() || i >= in) return {};
-    return {&W.value(i, o * k.depth), W.value.stride, std::min(k.columns, in - i), block_depth(o)};
+    Ahead ahead(&W.value(i, o * k.depth), W.value.stride, std::min(k.columns, in - i), block_depth(o));
+    if (blocks > 1) ahead.then(left_panel(o, 0), panels.count * groups_of(k, block_depth(o)) * k.rows);
+    return ahead;
   }
 
   // Rows i0 .. i0 + size of W, block by block of outputs: dX with the old weights, then their update. `next`

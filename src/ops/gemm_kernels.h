@@ -20,23 +20,33 @@
 
 namespace lacuna {
 
-// Memory that will be wanted soon: rows of a matrix, asked for line by line while a tile is computed, so that
-// packing the next panel does not wait for memory.
+// Memory that will be wanted soon: rows of a matrix, then some contiguous words, asked for line by line while
+// a tile is computed, so that packing and multiplying the next panels does not wait for memory.
 class Ahead {
  public:
   Ahead() = default;
   Ahead(const float* source, std::size_t stride, std::size_t rows, std::size_t cols)
-      : stride_(stride * sizeof(float)), rows_(rows) {
-    line_ = reinterpret_cast<const char*>(source);
-    end_ = line_ + cols * sizeof(float);
-    cols_ = cols * sizeof(float);
+      : line_(reinterpret_cast<const char*>(source)),
+        end_(line_ + cols * sizeof(float)),
+        stride_(stride * sizeof(float)),
+        width_(cols * sizeof(float)),
+        rows_(rows) {}
+  void then(const std::uint32_t* words, std::size_t count) {
+    words_ = reinterpret_cast<const char*>(words);
+    words_end_ = reinterpret_cast<const char*>(words + count);
   }
   [[gnu::always_inline]] void fetch_line() {
     if (line_ >= end_) {
-      if (rows_ <= 1) return;
-      --rows_;
-      end_ += stride_;
-      line_ = end_ - cols_;
+      if (rows_ > 1) {
+        --rows_;
+        end_ += stride_;
+        line_ = end_ - width_;
+      } else {
+        if (words_ >= words_end_) return;
+        line_ = words_;
+        end_ = words_end_;
+        words_ = words_end_;
+      }
     }
     __builtin_prefetch(line_, 0, 2);
     line_ += 64;
@@ -44,7 +54,8 @@ class Ahead {
 
  private:
   const char *line_ = nullptr, *end_ = nullptr;
-  std::size_t stride_ = 0, cols_ = 0, rows_ = 0;
+  std::size_t stride_ = 0, width_ = 0, rows_ = 0;
+  const char *words_ = nullptr, *words_end_ = nullptr;
 };
 
 // What becomes of the sums of a tile: added to what C holds, the bias of its columns added (may be null),
