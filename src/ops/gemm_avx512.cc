@@ -41,8 +41,8 @@ struct Rounded {
   }
 };
 
-constexpr Kernels kF32 = make_kernels<Avx512F32, AsIs, Pack512<AsIs>>(1, 256);
-constexpr Kernels kBf16 = make_kernels<Avx512F32, Rounded, Pack512<Rounded>>(1, 256);
+constexpr Kernels kF32 = make_kernels<Avx512F32, AsIs, Pack512<AsIs>>(1, 512);
+constexpr Kernels kBf16 = make_kernels<Avx512F32, Rounded, Pack512<Rounded>>(1, 512);
 
 }  // namespace
 
