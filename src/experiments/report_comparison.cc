@@ -235,7 +235,6 @@ void show_significance(const ExperimentResults& results, ReportSink& sink) {
   const double train = mask.value("train", .7), val = mask.value("val", .15);
   const bool authors = results.header.value("protocol", "strict") == "authors";
   const double test_share = authors ? 1 - train : 1 - train - val;
-  sink.page().begin_gallery(true);
   for (const auto* one : data) {
     const auto ours = results.values(one->name, lead.key, metric);
     if (ours.size() < 2) continue;
@@ -264,7 +263,6 @@ void show_significance(const ExperimentResults& results, ReportSink& sink) {
                             adjusted[i] < level ? (tests[i].difference > 0 ? "better" : "worse") : "no"});
     if (!table.rows.empty()) sink.table(table);
   }
-  sink.page().end_gallery();
 }
 
 }  // namespace lacuna

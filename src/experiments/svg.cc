@@ -15,15 +15,16 @@ struct Colour {
   const char *name, *light, *dark;
 };
 constexpr Colour kColours[] = {
-    {"paper", "#ffffff", "#14171c"}, {"ink", "#1b1f24", "#e6e9ee"},   {"soft", "#59626e", "#a3acb9"},
-    {"rule", "#d9dee5", "#333a44"},  {"faint", "#eef1f5", "#20252d"}, {"s0", "#0b5cad", "#63b0f4"},
-    {"s1", "#c8500a", "#ff965c"},    {"s2", "#00805e", "#45cfa4"},    {"s3", "#a8458a", "#ea9fd0"},
-    {"s4", "#b07d00", "#f2c14e"},    {"s5", "#2f9fd0", "#93d8fb"},    {"s6", "#6b4bb0", "#baa4f0"},
-    {"s7", "#7a5a28", "#cfae78"},    {"s8", "#6c7680", "#98a2ae"},    {"s9", "#b3202c", "#ff8f96"},
-    {"warm", "#c8500a", "#ff965c"},  {"cold", "#0b5cad", "#63b0f4"},  {"onheat", "#ffffff", "#0c0e11"},
+    {"paper", "#ffffff", "#14171c"}, {"ink", "#1b1f24", "#e6e9ee"},    {"soft", "#59626e", "#a3acb9"},
+    {"rule", "#d9dee5", "#333a44"},  {"faint", "#eef1f5", "#20252d"},  {"s0", "#0b5cad", "#63b0f4"},
+    {"s1", "#c8500a", "#ff965c"},    {"s2", "#00805e", "#45cfa4"},     {"s3", "#a8458a", "#ea9fd0"},
+    {"s4", "#b07d00", "#f2c14e"},    {"s5", "#2f9fd0", "#93d8fb"},     {"s6", "#6b4bb0", "#baa4f0"},
+    {"s7", "#7a5a28", "#cfae78"},    {"s8", "#6c7680", "#98a2ae"},     {"s9", "#b3202c", "#ff8f96"},
+    {"s10", "#4d6b00", "#b5d66b"},   {"s11", "#1b1f24", "#e6e9ee"},    {"warm", "#c8500a", "#ff965c"},
+    {"cold", "#0b5cad", "#63b0f4"},  {"onheat", "#ffffff", "#0c0e11"},
 };
-constexpr const char* kDash[kSeriesStyles] = {"none",      "7 3",  "2 2.5", "9 3 2 3", "5 2",
-                                              "1.5 2 6 2", "12 4", "4 4",   "1 4",     "8 2 1 2 1 2"};
+constexpr const char* kDash[kSeriesStyles] = {"none", "7 3", "2 2.5", "9 3 2 3",     "5 2",   "1.5 2 6 2",
+                                              "12 4", "4 4", "1 4",   "8 2 1 2 1 2", "3 1.5", "10 2 3 2"};
 
 constexpr std::string_view kFont =
     "ui-sans-serif,system-ui,-apple-system,'Segoe UI',Roboto,'Noto Sans','Liberation Sans','DejaVu "
@@ -208,6 +209,12 @@ void Svg::mark(double x, double y, int series, std::string_view tip, double size
       break;
     case 8:
       path = shape({{-1, -.35}, {1, -.35}, {1, .35}, {-1, .35}});
+      break;
+    case 10:
+      path = shape({{0, -1.3}, {1.1, 0}, {0, 1.3}, {-1.1, 0}}), style = "open";
+      break;
+    case 11:
+      path = shape({{0, 1.2}, {1.1, -.8}, {-1.1, -.8}}), style = "open";
       break;
     default:
       path = shape({{-1, -.3},
