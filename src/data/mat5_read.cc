@@ -1,15 +1,13 @@
 // Reading level 5 MATLAB files. A variable is decoded while it is decompressed: blocks of a few columns go
-// straight into the row-major float32 matrix, so that the peak of memory is the result and two blocks.
+// straight into the row-major float32 matrix, so that the peak of memory is the result and one block.
 #include <algorithm>
 #include <array>
 #include <bit>
 #include <cstring>
-#include <future>
 
 #include "base/error.h"
 #include "base/files.h"
 #include "base/text.h"
-#include "base/threads.h"
 #include "data/convert.h"
 #include "data/flat_table.h"
 #include "data/inflate.h"
@@ -293,30 +291,18 @@ class Reader {
       convert_block<S>(tag.small, 0, rows, 0, cols, out, name);
       return out;
     }
-    // Whole columns, about 512 kB of them; a longer column comes in parts. While one block is converted, the
-    // next is decompressed: the second cannot be split among threads, so the first must not wait for it.
-    constexpr std::size_t kBlock = std::size_t{1} << 19;
+    // Whole columns, about 256 kB of them; a longer column comes in parts.
+    constexpr std::size_t kBlock = std::size_t{1} << 18;
     const std::size_t height = std::min<std::size_t>(rows, kBlock / sizeof(S));
     const std::size_t width = std::clamp<std::size_t>(kBlock / (height * sizeof(S)), 1, cols);
-    const bool parallel = threads() > 1 && tag.size > 8 * kBlock;
-    std::array<std::vector<std::byte>, 2> blocks;
-    for (auto& block : blocks) block.resize(height * width * sizeof(S));
-    std::future<void> converting;  // ends before the blocks and `out` do, whatever is thrown
-    std::size_t turn = 0;
+    std::vector<std::byte> block(height * width * sizeof(S));
     for (std::size_t column = 0; column < cols; column += width)
-      for (std::size_t row = 0; row < rows; row += height, turn ^= 1) {
+      for (std::size_t row = 0; row < rows; row += height) {
         const std::size_t h = std::min(height, rows - row), w = std::min<std::size_t>(width, cols - column);
-        const auto part = std::span(blocks[turn]).first(h * w * sizeof(S));
+        const auto part = std::span(block).first(h * w * sizeof(S));
         in_.read(part);
-        if (converting.valid()) converting.get();
-        if (parallel)
-          converting = std::async(std::launch::async, [=, this, &out, &name] {
-            convert_block<S>(part, row, h, column, w, out, name);
-          });
-        else
-          convert_block<S>(part, row, h, column, w, out, name);
+        convert_block<S>(part, row, h, column, w, out, name);
       }
-    if (converting.valid()) converting.get();
     in_.skip(tag.padded() - tag.size);
     return out;
   }
