@@ -18,7 +18,7 @@ class C2ae final : public NetworkMethod {
     train_options_.rate = 1e-4;
     train_options_.momentum = .99;
     train_options_.weight_decay = 1e-3;
-    train_options_.select = "F1";
+    train_options_.select = "AP";
   }
   Traits traits() const override {
     return {.name = "c2ae",
@@ -36,8 +36,8 @@ class C2ae final : public NetworkMethod {
     o.add("momentum", train_options_.momentum, "momentum").range(0, .999999);
     o.add("weight-decay", train_options_.weight_decay, "weight decay of the matrices").range(0, 1e3);
     o.add("select", train_options_.select,
-          "which epoch is kept: best micro-F1 + macro-F1 (F1), AP, or the last")
-        .choices({"F1", "AP", "last"});
+          "which epoch is kept: best AP, best micro-F1 + macro-F1 as its authors do (F1), or the last")
+        .choices({"AP", "F1", "last"});
   }
 
  protected:
