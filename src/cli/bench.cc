@@ -244,8 +244,16 @@ int bench_rerun(const Arguments& arguments) {
       table.add({name, stored.dump(), value.dump()});
     }
   std::fputs(table.text().c_str(), stdout);
-  const bool same = before == files.result && stored_spec.at("options") == files.spec["options"];
+  const bool same = before == files.result;
   fmt::print("{}\n", same ? "the same result" : "another result");
+  // Settings may have been added since, or have other defaults: a reason for another result, or a harmless
+  // one.
+  const auto& now = files.spec["options"];
+  const auto& then = stored_spec.at("options");
+  for (const auto& [name, value] : now.items())
+    if (then.value(name, nlohmann::json()) != value)
+      fmt::print("setting {}: {}, now {}\n", name, then.contains(name) ? then[name].dump() : "not there",
+                 value.dump());
   if (!same && run_before.is_object())
     fmt::print("stored: version {} on {}; now: version {} on {}\n", run_before.value("version", "?"),
                run_before.value("processor", "?"), files.run.value("version", "?"),

@@ -54,6 +54,13 @@ std::string world() {
   return std::string(trim(boot)) + " " + fs::read_symlink("/proc/self/ns/pid", error).string();
 }
 
+// Short name of the world, for scratch files that may be too young to say who writes them.
+std::string world_tag() {
+  Sha256 hash;
+  hash.add(world());
+  return hash.hex().substr(0, 8);
+}
+
 // Age in seconds by the file's own clock against ours; negative if it is gone.
 double age(const std::string& path) {
   struct stat info {};
@@ -87,6 +94,16 @@ std::vector<std::pair<long, std::string>> claims_of(const std::string& folder, c
   }
   std::sort(found.begin(), found.end());
   return found;
+}
+
+// Of the process that writes a scratch file .ID-WORLD-PROCESS-N.
+bool writer_alive(const std::string& path) {
+  const std::string name = fs::path(path).filename().string();
+  const auto parts = split(name, '-');
+  const auto pid = parts.size() > 3 ? parse_int(parts[2]) : std::nullopt;
+  if (pid && parts[1] == world_tag()) return !process_start(*pid).empty();
+  const double seconds = age(path);
+  return seconds >= 0 && seconds < kSilence;
 }
 
 void remove_scratch(const std::string& folder, const std::string& prefix) {
@@ -155,7 +172,7 @@ std::unique_ptr<Claim> CellStore::claim(const std::string& id) {
   const std::string path = fmt::format("{}/{}.{}", folder, id, number);
   // A new name each time, so that nobody who saw an old one can remove this one.
   static std::atomic<unsigned> counter{0};
-  const std::string scratch = fmt::format("{}/.{}-{}-{}", folder, id, getpid(), counter++);
+  const std::string scratch = fmt::format("{}/.{}-{}-{}-{}", folder, id, world_tag(), getpid(), counter++);
   write_text(scratch, owner.dump() + "\n");
   const bool won = ::link(scratch.c_str(), path.c_str()) == 0;
   const int why = errno;
@@ -204,7 +221,8 @@ void CellStore::sweep() {
     // that name.
     const std::string name = entry.path().filename().string(), id = name.substr(0, name.rfind('.'));
     const bool scratch = name[0] == '.', settled = fs::exists(cell_path(id)) || fs::exists(failure_path(id));
-    if ((scratch || settled) && !alive(entry.path().string())) gone.push_back(entry.path());
+    const bool live = scratch ? writer_alive(entry.path().string()) : alive(entry.path().string());
+    if ((scratch || settled) && !live) gone.push_back(entry.path());
   }
   for (const auto& entry : fs::directory_iterator(directory_ + "/cells", error)) {
     const std::string name = entry.path().filename().string();
