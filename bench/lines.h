@@ -9,6 +9,7 @@
 namespace lacuna {
 
 // ratio: how many times better than the peer; share: how near to the limit, 1 = at it. 0 where there is none.
+// The peer's own value follows from the ratio; seconds are better when small, rates when large.
 struct Line {
   std::string name;
   double value = 0;
@@ -19,11 +20,16 @@ struct Line {
 
 inline void print(const Line& line) {
   const auto number = [](double x) { return x > 0 ? fmt::format("{:.4g}", x) : std::string("null"); };
+  const bool small_is_better = line.unit == "s" || line.unit == "ms";
+  const double peer = line.ratio <= 0   ? 0
+                      : small_is_better ? line.value * line.ratio
+                                        : line.value / line.ratio;
   fmt::print(
-      "{{\"name\": \"{}\", \"value\": {:.4g}, \"unit\": \"{}\", \"peer\": {}, \"ratio\": {}, \"limit\": {}, "
+      "{{\"name\": \"{}\", \"value\": {:.4g}, \"unit\": \"{}\", \"peer\": {}, \"peer_name\": {}, \"ratio\": "
+      "{}, \"limit\": {}, "
       "\"share\": {}, \"spread\": {:.2g}}}\n",
-      line.name, line.value, line.unit, line.peer.empty() ? "null" : "\"" + line.peer + "\"",
-      line.peer.empty() ? "null" : number(line.ratio), number(line.limit), number(line.share), line.spread);
+      line.name, line.value, line.unit, number(peer), line.peer.empty() ? "null" : "\"" + line.peer + "\"",
+      number(line.ratio), number(line.limit), number(line.share), line.spread);
   std::fflush(stdout);
 }
 

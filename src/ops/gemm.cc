@@ -51,7 +51,7 @@ struct Finish {
 };
 
 constexpr std::size_t kFewRows = 4;        // up to here W is used as it lies, without packing
-constexpr std::size_t kRowChunk = 512;     // rows packed at once
+constexpr std::size_t kRowChunk = 256;     // rows packed at once
 constexpr std::size_t kDepthChunk = 8192;  // factors packed at once
 
 // A few rows: the time is that of reading W once.
@@ -153,11 +153,12 @@ void product(const Kernels& k, const Factor& L, const Factor& R, bool accumulate
     for (std::size_t i = 0; i < C.rows && !accumulate; ++i) std::fill_n(&C(i, 0), C.cols, 0.f);
     if (last.needed()) k.finish(C.data, C.stride, C.rows, C.cols, last.bias, last.relu);
   }
-  for (std::size_t row = 0; row < C.rows; row += kRowChunk)
+  const Parts chunks(C.rows, kRowChunk);
+  for (std::size_t c = 0; c < chunks.count; ++c)
     for (std::size_t d = 0; d < L.depth(); d += kDepthChunk) {
       const std::size_t depth = std::min(kDepthChunk, L.depth() - d);
       const bool ends = d + depth == L.depth();
-      product_chunk(k, L, row, std::min(kRowChunk, C.rows - row), R, d, depth, accumulate || d > 0,
+      product_chunk(k, L, chunks.begin(c), chunks.size(c), R, d, depth, accumulate || d > 0,
                     ends ? last : Finish{}, C);
     }
 }
