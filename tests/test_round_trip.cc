@@ -64,6 +64,27 @@ RC_GTEST_PROP(RoundTrip, Csv, ()) {
   round_trip("d.csv");
 }
 
+// A quoted name may hold more separators than the row has.
+TEST(RoundTrip, CsvNamesFullOfSeparators) {
+  Dataset data;
+  data.name = "d";
+  data.rows = 2;
+  Matrix<float> x(2, 1);
+  x(1, 0) = 3;
+  data.views.push_back(
+      {.name = "v", .features = Table<float>(std::move(x)), .column_names = {"a\tb\tc;d;e;f"}});
+  Matrix<std::int8_t> y(2, 2);
+  y(0, 1) = 1;
+  data.labels = std::move(y);
+  data.label_names = {"tab\tand\ttab", "a;b;c;d"};
+  const TemporaryDirectory folder;
+  write_dataset(data, folder / "d.csv");
+  const Dataset back = read_dataset(folder / "d.csv");
+  EXPECT_EQ(back.label_names, data.label_names);
+  EXPECT_EQ(back.views.at(0).column_names, data.views[0].column_names);
+  EXPECT_EQ(content_hash(back), content_hash(data));
+}
+
 TEST(RoundTrip, MatlabLevel73) {
   Matrix<float> a(3, 2), w(3, 2);
   for (std::size_t k = 0; k < 6; ++k) a.data()[k] = static_cast<float>(k) + .5f;

@@ -1,6 +1,7 @@
 // CSV and TSV. Cells may be quoted ("a ""quoted"" cell", also over several lines); the separator is the tab
 // of .tsv files, otherwise the one of , ; and tab that the first line has most of.
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <limits>
 
@@ -77,13 +78,19 @@ class CsvRows {
   std::size_t line_ = 1, next_line_ = 1;
 };
 
+// The most frequent of the three in the first row, outside of quotes: a quoted name may hold any of them.
 char find_separator(const std::string& path, std::string_view text) {
   if (path.ends_with(".tsv")) return '\t';
-  const auto line = text.substr(0, text.find('\n'));
-  char best = ',';
-  for (char c : {',', ';', '\t'})
-    if (std::ranges::count(line, c) > std::ranges::count(line, best)) best = c;
-  return best;
+  constexpr std::array kSeparators = {',', ';', '\t'};
+  std::array<std::size_t, kSeparators.size()> counts{};
+  bool quoted = false;
+  for (const char c : text) {
+    if (c == '"') quoted = !quoted;
+    if (quoted) continue;
+    if (c == '\n') break;
+    for (std::size_t k = 0; k < kSeparators.size(); ++k) counts[k] += c == kSeparators[k];
+  }
+  return kSeparators[static_cast<std::size_t>(std::ranges::max_element(counts) - counts.begin())];
 }
 
 // A first line of numbers is data, but for the numbers 0, 1, 2, ... that some tools write as column names.

@@ -1,5 +1,5 @@
 // The six metrics of the paper, exactly (docs/metrics.md), and a few more. Unknown true labels are left out of every
-// sum; with all labels known the values are the paper's. All values are "higher is better" but for none: losses are
+// sum; with all labels known the values are the paper's. Higher is better for every value: losses are
 // reported as 1 - loss.
 #pragma once
 

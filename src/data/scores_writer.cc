@@ -15,7 +15,8 @@ namespace {
 
 // A CSV field, quoted where it must be.
 void append_field(std::string& line, const std::string& text) {
-  if (text.find_first_of(",\"\r\n") == std::string::npos && !text.starts_with(' ') && !text.ends_with(' ')) {
+  if (text.find_first_of(",;\t\"\r\n") == std::string::npos && !text.starts_with(' ') &&
+      !text.ends_with(' ')) {
     line += text;
     return;
   }
