@@ -52,8 +52,16 @@ void print_all() {
       stdout);
 }
 
+// A method with the settings that `lacuna train --method NAME` starts from.
+std::unique_ptr<Method> with_default_preset(const std::string& name) {
+  auto method = make_method(name);
+  PrepareOptions prepare;
+  if (const auto presets = method->presets(); !presets.empty()) method->set_preset(presets.front(), prepare);
+  return method;
+}
+
 void print_one(const std::string& name) {
-  const auto method = make_method(name);
+  const auto method = with_default_preset(name);
   const Traits t = method->traits();
   Options options;
   method->declare(options);
@@ -75,7 +83,7 @@ int methods(const Arguments& arguments) {
   if (json) {
     auto list = nlohmann::json::array();
     for (const auto& each : name.empty() ? method_names() : std::vector<std::string>{name}) {
-      const auto method = make_method(each);
+      const auto method = with_default_preset(each);
       Options settings;
       method->declare(settings);
       nlohmann::json entry = traits_json(method->traits());
