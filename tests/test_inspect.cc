@@ -48,6 +48,8 @@ TEST(Inspect, FiguresOfAView) {
   EXPECT_TRUE(says(report, "2 of 3 columns never vary"));
   EXPECT_TRUE(says(report, "1 row has no view at all"));
   EXPECT_TRUE(says(report, "there are no labels"));
+  EXPECT_EQ(view.prepare, "log-pca");  // of the rows that are there: the 99 of the missing one is not told
+  EXPECT_EQ(view.reason, "counts: non-negative integers up to 5, 33 % zeros");
 }
 
 // Columns that vary between chunks of rows only, in a file with more rows than a chunk has.
@@ -70,6 +72,7 @@ TEST(Inspect, NonFiniteValuesWithTheirPlace) {
   EXPECT_TRUE(std::isfinite(report.views[0].mean));
   EXPECT_EQ(report.views[0].max, 1199);
   EXPECT_TRUE(says(report, "the first at row 210, column 3"));
+  EXPECT_EQ(report.views[0].prepare, "");  // nothing can be prepared before it is mended
 }
 
 TEST(Inspect, DuplicatesInEveryView) {

@@ -11,6 +11,7 @@
 #include "cli/source.h"
 #include "cli/verbs.h"
 #include "data/readers.h"
+#include "methods/method.h"
 
 namespace lacuna::cli {
 namespace {
@@ -44,6 +45,7 @@ nlohmann::json view_json(const ViewReport& view) {
                          {"zero_rows", view.zero_rows},
                          {"non_finite", view.non_finite}};
   if (view.non_finite > 0) json["first_non_finite"] = {{"row", view.bad_row}, {"column", view.bad_column}};
+  if (!view.prepare.empty()) json["auto"] = {{"prepare", view.prepare}, {"reason", view.reason}};
   return json;
 }
 
@@ -91,6 +93,16 @@ void print_views(const Report& r) {
   fmt::print("\n");
 }
 
+void print_preparation(const Report& r) {
+  fmt::print("\nwhat --prepare auto would do (the default of train is {} for every view):\n",
+             make_method(method_names().front())->traits().prepare);
+  TextTable table({"view", "prepare", "because"});
+  for (std::size_t v = 0; v < std::min(r.views.size(), kShown); ++v)
+    if (const auto& view = r.views[v]; !view.prepare.empty())
+      table.add({view.name, view.prepare, view.reason});
+  std::fputs(table.text().c_str(), stdout);
+}
+
 void print_labels(const Report& r) {
   fmt::print("\n{} labels, {:.4f} known positives a row, {} of the cells unknown\n", r.labels.size(),
              r.cardinality, percent(r.unknown));
@@ -120,6 +132,7 @@ void print_text(const Report& r) {
   if (!r.views.empty()) {
     fmt::print("\n");
     print_views(r);
+    print_preparation(r);
   }
   if (!r.labels.empty()) print_labels(r);
   fmt::print("\n{}\n", r.advice.empty() ? "nothing here will hurt" : "what will hurt:");

@@ -11,6 +11,7 @@
 
 #include "base/text.h"
 #include "base/threads.h"
+#include "data/prepare.h"
 
 namespace lacuna {
 namespace {
@@ -245,13 +246,13 @@ void advise_views(const Report& r, std::vector<std::string>& advice) {
                       many(view.zero_rows, "instance is", "instances are")));
     if (view.missing > .6) say(fmt::format("{} of the rows lack it", percent(view.missing)));
     if (view.columns > r.rows)
-      say(fmt::format("{} columns for {} rows: easy to learn by heart; reduce it (--prepare pca)",
+      say(fmt::format("{} columns for {} rows: easy to learn by heart; the pca preparations reduce it",
                       view.columns, r.rows));
     if (view.deviation > 0 && (view.max - view.mean) / view.deviation > 50)
-      say(
-          fmt::format("values reach {:.0f} standard deviations: a few large ones rule it; take logarithms "
-                      "(--prepare log-pca)",
-                      (view.max - view.mean) / view.deviation));
+      say(fmt::format(
+          "values reach {:.0f} standard deviations: a few large ones rule it; root-pca and log-pca "
+          "tame them, zscore does not",
+          (view.max - view.mean) / view.deviation));
     if (!(view.deviation > 0)) continue;
     if (widest == nullptr || view.deviation > widest->deviation) widest = &view;
     if (narrowest == nullptr || view.deviation < narrowest->deviation) narrowest = &view;
@@ -314,6 +315,14 @@ Report inspect(const Dataset& data) {
     std::size_t count = 0;
     for (std::size_t v = 0; v < data.views.size(); ++v) count += data.has(i, v);
     ++report.rows_with_views[count];
+  }
+  const Selection all = select_all(data);
+  for (std::size_t v = 0; v < data.views.size(); ++v) {
+    ViewReport& view = report.views[v];
+    if (view.non_finite > 0) continue;  // training refuses it
+    PrepareAdvice advice = advise_preparation(all, v);
+    view.prepare = std::move(advice.kind);
+    view.reason = std::move(advice.reason);
   }
   if (!data.views.empty()) count_duplicates(data, report);
   if (!data.labels.empty()) count_labels(data, report);

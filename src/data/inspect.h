@@ -22,6 +22,7 @@ struct ViewReport {
   std::uint64_t zero_rows = 0;              // present instances that hold nothing but 0
   std::uint64_t non_finite = 0;             // NaN and infinities
   std::size_t bad_row = 0, bad_column = 0;  // the first of them
+  std::string prepare, reason;              // what --prepare auto would take, and why; empty if not finite
 };
 
 struct LabelCount {

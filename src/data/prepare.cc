@@ -192,8 +192,9 @@ PrepareAdvice advise(const View& view, const std::vector<std::uint32_t>& rows, s
             fmt::format("histograms: non-negative up to {:.3g}, {:.0f} % zeros", look.largest, 100 * zeros)};
   if (look.integers && look.largest <= 1 && wide) return {"pca", "indicators: only 0, 1 and -1"};
   if (wide)
-    return {"log-pca", fmt::format("{} real columns, more than {} directions", view.columns(), components)};
-  return {"zscore", fmt::format("{} real columns of their own units", view.columns())};
+    return {"log-pca",
+            fmt::format("real numbers: {} columns, more than {} directions", view.columns(), components)};
+  return {"zscore", fmt::format("real numbers: {} columns of their own units", view.columns())};
 }
 
 // The fitted rows of a view as a table of their own, squashed.
