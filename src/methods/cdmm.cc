@@ -14,7 +14,7 @@
 #include "base/threads.h"
 #include "methods/adapt.h"
 #include "methods/all.h"
-#include "methods/kernels.h"
+#include "methods/kernel_method.h"
 
 namespace lacuna {
 namespace {
@@ -95,7 +95,7 @@ void centre_both(MatrixView<double> K) {
   });
 }
 
-class Cdmm final : public Method {
+class Cdmm final : public KernelMethod {
  public:
   Traits traits() const override {
     return {.name = "cdmm",
@@ -141,82 +141,24 @@ class Cdmm final : public Method {
     std::vector<Matrix<float>> units;
     for (std::size_t v = 0; v < m; ++v) units.push_back(unit_rows(train.X[v]));
     const Matrix<double> T = targets(units, train.Y);
-    machines_.assign(m, {});
-    std::vector<Matrix<float>> fitted(m);
+    std::vector<Machine> machines(m);
+    std::vector<Matrix<double>> fitted(m);  // Ω_v β_v
     if (static_cast<std::int64_t>(train.rows()) <= options_.exact_rows) {
-      solve_exactly(units, T, fitted);
+      solve_exactly(std::move(units), T, machines, fitted);
     } else {
-      solve_on_landmarks(units, T, context.seed, fitted);
+      solve_on_landmarks(std::move(units), T, context.seed, machines, fitted);
     }
     std::vector<double> q(m);
     for (std::size_t v = 0; v < m; ++v)
       for (std::size_t i = 0; i < T.values().size(); ++i)
-        q[v] += std::pow(static_cast<double>(fitted[v].values()[i]) - T.values()[i], 2);
-    theta_ = view_weights(q, options_.spread);
-    Matrix<float> scores(train.rows(), train.labels());
-    for (std::size_t v = 0; v < m; ++v)
-      for (std::size_t i = 0; i < scores.values().size(); ++i)
-        scores.values()[i] += static_cast<float>(theta_[v]) * fitted[v].values()[i];
-    threshold_ = hamming_threshold(scores, train.Y);
+        q[v] += std::pow(fitted[v].values()[i] - T.values()[i], 2);
+    keep(std::move(machines), view_weights(q, options_.spread), fitted, train.Y);
   }
 
-  void predict(const Items& items, MatrixView<float> scores) const override {
-    for (std::size_t i = 0; i < scores.rows; ++i) std::fill(scores.row(i).begin(), scores.row(i).end(), 0.f);
-    for (std::size_t v = 0; v < machines_.size(); ++v) {
-      const Matrix<float> rows = unit_rows(items.X[v]);
-      Matrix<float> K(rows.rows(), machines_[v].points.rows()), part(scores.rows, scores.cols);
-      radial_kernel(rows, machines_[v].points, options_.width, K);
-      product(K, machines_[v].beta, Transpose::none, false, part);
-      for (std::size_t i = 0; i < scores.rows; ++i)
-        for (std::size_t j = 0; j < scores.cols; ++j)
-          scores(i, j) += static_cast<float>(theta_[v]) * part(i, j);
-    }
-  }
-  void decide(MatrixView<const float> scores, MatrixView<std::uint8_t> decided) const override {
-    for (std::size_t i = 0; i < scores.rows; ++i)
-      for (std::size_t j = 0; j < scores.cols; ++j) decided(i, j) = scores(i, j) >= threshold_;
-  }
-
-  void save(Tensors& file) const override {
-    for (std::size_t v = 0; v < machines_.size(); ++v) {
-      file.put("cdmm.points" + std::to_string(v), machines_[v].points.view());
-      file.put("cdmm.beta" + std::to_string(v), machines_[v].beta.view());
-    }
-    file.put("cdmm.theta", MatrixView<const double>(theta_.data(), 1, theta_.size()));
-    file.put("cdmm.threshold", std::span<const float>(&threshold_, 1));
-  }
-  void load(const Tensors& file, const ItemShape& shape) override {
-    machines_.clear();
-    for (const std::size_t columns : shape.columns) {
-      Machine machine;
-      const std::string v = std::to_string(machines_.size());
-      machine.points = file.matrix("cdmm.points" + v);
-      machine.beta = file.matrix("cdmm.beta" + v);
-      if (machine.points.cols() != columns || machine.beta.cols() != shape.labels ||
-          machine.points.rows() != machine.beta.rows())
-        fail(Exit::data,
-             "{}: the machine of view {} has {} points of {} columns and {} coefficients of {} labels; the "
-             "model has {} columns and {} labels",
-             file.path(), v, machine.points.rows(), machine.points.cols(), machine.beta.rows(),
-             machine.beta.cols(), columns, shape.labels);
-      machines_.push_back(std::move(machine));
-    }
-    theta_.resize(machines_.size());
-    file.get("cdmm.theta", MatrixView<double>(theta_.data(), 1, theta_.size()));
-    file.get("cdmm.threshold", MatrixView<float>(&threshold_, 1, 1));
-  }
-  std::uint64_t parameters() const override {
-    std::uint64_t count = 0;
-    for (const Machine& machine : machines_) count += machine.beta.values().size();
-    return count;
-  }
+ protected:
+  double kernel_width() const override { return options_.width; }
 
  private:
-  struct Machine {
-    Matrix<float> points;  // (r, d_v) unit rows
-    Matrix<float> beta;    // (r, c)
-  };
-
   // T = Ỹ R, R = D^-½ A D^-½, A = η Jaccard + (1-η) mean over views of the prototypes' similarity.
   Matrix<double> targets(const std::vector<Matrix<float>>& units, const Matrix<float>& Y) const {
     const std::size_t c = Y.cols(), m = units.size();
@@ -246,18 +188,15 @@ class Cdmm final : public Method {
     return T;
   }
 
-  void solve_exactly(std::vector<Matrix<float>>& units, const Matrix<double>& T,
-                     std::vector<Matrix<float>>& fitted) {
+  void solve_exactly(std::vector<Matrix<float>> units, const Matrix<double>& T,
+                     std::vector<Machine>& machines, std::vector<Matrix<double>>& fitted) const {
     const std::size_t n = T.rows(), m = units.size();
     std::vector<Matrix<float>> kernels;
     Matrix<double> all(n, n);  // Σ_s H Ω_s H
     for (std::size_t v = 0; v < m; ++v) {
       Matrix<double> K(n, n);
       radial_kernel(units[v], options_.width, K);
-      Matrix<float> kept(n, n);
-      for (std::size_t i = 0; i < K.values().size(); ++i)
-        kept.values()[i] = static_cast<float>(K.values()[i]);
-      kernels.push_back(std::move(kept));
+      kernels.push_back(to_float(K));
       centre_both(K);
       for (std::size_t i = 0; i < K.values().size(); ++i) all.values()[i] += K.values()[i];
     }
@@ -282,20 +221,21 @@ class Cdmm final : public Method {
       solve_general(system, beta);
       Matrix<double> F(n, T.cols());
       product(K, beta, Transpose::none, false, F);
-      machines_[v] = {std::move(units[v]), to_float(beta)};
-      fitted[v] = to_float(F);
+      machines[v] = {std::move(units[v]), to_float(beta)};
+      fitted[v] = std::move(F);
     });
   }
 
   // (Φᵀ(I + αK̃)Φ + I/C) w = ΦᵀT with K̃ = Σ_s HΦ_sΦ_sᵀH: the same machine when Ω = ΦΦᵀ.
-  void solve_on_landmarks(const std::vector<Matrix<float>>& units, const Matrix<double>& T,
-                          std::uint64_t seed, std::vector<Matrix<float>>& fitted) {
+  void solve_on_landmarks(std::vector<Matrix<float>> units, const Matrix<double>& T, std::uint64_t seed,
+                          std::vector<Machine>& machines, std::vector<Matrix<double>>& fitted) const {
     const std::size_t n = T.rows(), m = units.size();
     std::vector<Nystroem> forms;
     std::vector<Matrix<double>> centred;
     for (std::size_t v = 0; v < m; ++v) {
       forms.push_back(nystroem(units[v], options_.width, static_cast<std::size_t>(options_.landmarks), seed,
                                static_cast<std::uint32_t>(v)));
+      units[v] = Matrix<float>();  // the points are kept
       Matrix<double> C = forms[v].Phi;
       std::vector<double> mean(C.cols());
       for (std::size_t i = 0; i < n; ++i)
@@ -321,23 +261,13 @@ class Cdmm final : public Method {
       product(Phi, T, Transpose::left, false, w);
       Cholesky(std::move(system), "the low-rank system").solve(w);
       product(Phi, w, Transpose::none, false, F);
-      fitted[v] = to_float(F);
+      fitted[v] = std::move(F);
       forms[v].to_coefficients(w);
-      machines_[v] = {std::move(forms[v].points), to_float(w)};
+      machines[v] = {std::move(forms[v].points), to_float(w)};
     }
   }
 
-  static Matrix<float> to_float(const Matrix<double>& from) {
-    Matrix<float> to(from.rows(), from.cols());
-    for (std::size_t i = 0; i < from.values().size(); ++i)
-      to.values()[i] = static_cast<float>(from.values()[i]);
-    return to;
-  }
-
   CdmmOptions options_;
-  std::vector<Machine> machines_;
-  std::vector<double> theta_;
-  float threshold_ = .5f;
 };
 
 }  // namespace

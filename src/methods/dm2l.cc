@@ -73,9 +73,7 @@ class Dm2l final : public Method {
     Matrix<double> A = solver.A()[0];
     if (kernel_ == "radial") form.to_coefficients(A.view().top(d));
     points_ = std::move(form.points);
-    weights_ = Matrix<float>(A.rows(), A.cols());
-    for (std::size_t i = 0; i < A.values().size(); ++i)
-      weights_.values()[i] = static_cast<float>(A.values()[i]);
+    weights_ = to_float(A);
   }
 
   void predict(const Items& items, MatrixView<float> scores) const override {

@@ -381,9 +381,7 @@ class Glocal final : public Method {
     solver.solve(context);
     Matrix<double> product_of(solver.W().rows(), solver.U().rows());
     product(solver.W(), solver.U(), Transpose::right, false, product_of);
-    weights_ = Matrix<float>(product_of.rows(), product_of.cols());
-    for (std::size_t i = 0; i < weights_.values().size(); ++i)
-      weights_.values()[i] = static_cast<float>(product_of.values()[i]);
+    weights_ = to_float(product_of);
   }
   void predict(const Items& items, MatrixView<float> scores) const override {
     const std::size_t d = weights_.rows() - 1;

@@ -15,13 +15,6 @@ namespace {
 
 constexpr int kInnerSteps = 5;
 
-Matrix<float> to_float(const Matrix<double>& from) {
-  Matrix<float> to(from.rows(), from.cols());
-  for (std::size_t i = 0; i < from.values().size(); ++i)
-    to.values()[i] = static_cast<float>(from.values()[i]);
-  return to;
-}
-
 // The products with the raw views are the cost of a round: in float.
 Matrix<double> view_product(const Matrix<float>& A, const Matrix<float>& B, Transpose transpose,
                             std::size_t rows, std::size_t cols) {

@@ -7,6 +7,7 @@
 #include "methods/all.h"
 #include "methods/descent.h"
 #include "methods/iterate.h"
+#include "methods/kernel_method.h"
 
 namespace lacuna {
 
@@ -146,7 +147,7 @@ void LvslSolver::solve(FitContext& context) {
 
 namespace {
 
-class Lvsl final : public Method {
+class Lvsl final : public KernelMethod {
  public:
   Traits traits() const override {
     return {.name = "lvsl",
@@ -195,76 +196,22 @@ class Lvsl final : public Method {
     for (const auto& X : train.X) rows.push_back(unit_rows(X));
     LvslSolver solver(rows, train.Y, options_, context.seed);
     solver.solve(context);
-    machines_.clear();
-    theta_.clear();
-    Matrix<float> scores(train.rows(), train.labels());
+    std::vector<Machine> machines;
+    std::vector<double> theta;
     for (std::size_t v = 0; v < train.views(); ++v) {
       Matrix<double> w = solver.machines()[v];
       solver.forms()[v].to_coefficients(w);
-      Machine machine{solver.forms()[v].points, Matrix<float>(w.rows(), w.cols())};
-      for (std::size_t i = 0; i < w.values().size(); ++i)
-        machine.coefficients.values()[i] = static_cast<float>(w.values()[i]);
-      machines_.push_back(std::move(machine));
-      theta_.push_back(solver.theta(v));
-      for (std::size_t i = 0; i < scores.values().size(); ++i)
-        scores.values()[i] += static_cast<float>(theta_[v] * solver.fitted()[v].values()[i]);
+      machines.push_back({solver.forms()[v].points, to_float(w)});
+      theta.push_back(solver.theta(v));
     }
-    threshold_ = hamming_threshold(scores, train.Y);
-  }
-  void predict(const Items& items, MatrixView<float> scores) const override {
-    for (std::size_t i = 0; i < scores.rows; ++i) std::fill(scores.row(i).begin(), scores.row(i).end(), 0.f);
-    for (std::size_t v = 0; v < machines_.size(); ++v) {
-      const Matrix<float> rows = unit_rows(items.X[v]);
-      Matrix<float> K(rows.rows(), machines_[v].points.rows()), part(scores.rows, scores.cols);
-      radial_kernel(rows, machines_[v].points, 2 * options_.width * options_.width, K);
-      product(K, machines_[v].coefficients, Transpose::none, false, part);
-      for (std::size_t i = 0; i < scores.rows; ++i)
-        for (std::size_t j = 0; j < scores.cols; ++j)
-          scores(i, j) += static_cast<float>(theta_[v]) * part(i, j);
-    }
-  }
-  void decide(MatrixView<const float> scores, MatrixView<std::uint8_t> decided) const override {
-    for (std::size_t i = 0; i < scores.rows; ++i)
-      for (std::size_t j = 0; j < scores.cols; ++j) decided(i, j) = scores(i, j) >= threshold_;
-  }
-  void save(Tensors& file) const override {
-    for (std::size_t v = 0; v < machines_.size(); ++v) {
-      file.put("lvsl.points" + std::to_string(v), machines_[v].points.view());
-      file.put("lvsl.coefficients" + std::to_string(v), machines_[v].coefficients.view());
-    }
-    file.put("lvsl.theta", MatrixView<const double>(theta_.data(), 1, theta_.size()));
-    file.put("lvsl.threshold", std::span<const float>(&threshold_, 1));
-  }
-  void load(const Tensors& file, const ItemShape& shape) override {
-    machines_.clear();
-    for (const std::size_t columns : shape.columns) {
-      const std::string v = std::to_string(machines_.size());
-      Machine machine{file.matrix("lvsl.points" + v), {}};
-      if (machine.points.cols() != columns)
-        fail(Exit::data, "{}: landmarks of view {} have {} columns, the view has {}", file.path(), v,
-             machine.points.cols(), columns);
-      machine.coefficients = Matrix<float>(machine.points.rows(), shape.labels);
-      file.get("lvsl.coefficients" + v, machine.coefficients.view());
-      machines_.push_back(std::move(machine));
-    }
-    theta_.resize(machines_.size());
-    file.get("lvsl.theta", MatrixView<double>(theta_.data(), 1, theta_.size()));
-    file.get("lvsl.threshold", MatrixView<float>(&threshold_, 1, 1));
-  }
-  std::uint64_t parameters() const override {
-    std::uint64_t count = 0;
-    for (const Machine& machine : machines_) count += machine.coefficients.values().size();
-    return count;
+    keep(std::move(machines), std::move(theta), solver.fitted(), train.Y);
   }
 
+ protected:
+  double kernel_width() const override { return 2 * options_.width * options_.width; }
+
  private:
-  struct Machine {
-    Matrix<float> points, coefficients;  // (L, d_v), (L, c)
-  };
   LvslOptions options_;
-  std::vector<Machine> machines_;
-  std::vector<double> theta_;
-  float threshold_ = .5f;
 };
 
 }  // namespace

@@ -37,12 +37,7 @@ class Naim3l final : public Method {
     ExpandShrink solver(std::move(blocks), train, options_);
     solver.solve("naim3l", context);
     weights_.clear();
-    for (const Matrix<double>& A : solver.A()) {
-      Matrix<float> weights(A.rows(), A.cols());
-      for (std::size_t i = 0; i < A.values().size(); ++i)
-        weights.values()[i] = static_cast<float>(A.values()[i]);
-      weights_.push_back(std::move(weights));
-    }
+    for (const Matrix<double>& A : solver.A()) weights_.push_back(to_float(A));
   }
 
   // Mean over the present views; an item without any gets the mean of the views' constants.

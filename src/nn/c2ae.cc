@@ -223,7 +223,7 @@ Losses C2aeNetwork<T>::step(const Batch& batch, const UpdateRule& rule) {
     std::ranges::transform(items.X[0].row(row), X.row(i).begin(), [](float x) { return static_cast<T>(x); });
     double positive = 0, known = 0;
     for (std::size_t j = 0; j < c; ++j)
-      known += items.G(row, j), positive += static_cast<double>(items.Y(row, j));
+      if (items.G(row, j) != 0) known += 1, positive += static_cast<double>(items.Y(row, j));
     for (std::size_t j = 0; j < c; ++j)
       code(i, j) = items.G(row, j) == 0    ? T(0)
                    : items.Y(row, j) > .5f ? static_cast<T>(1 / positive)

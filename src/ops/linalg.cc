@@ -201,6 +201,13 @@ void map_singular_values(MatrixView<const double> A, const SmallGram& gram, F&& 
 
 }  // namespace
 
+Matrix<float> to_float(const Matrix<double>& from) {
+  Matrix<float> to(from.rows(), from.cols());
+  for (std::size_t i = 0; i < from.values().size(); ++i)
+    to.values()[i] = static_cast<float>(from.values()[i]);
+  return to;
+}
+
 void product(MatrixView<const double> A, MatrixView<const double> B, Transpose transpose, bool accumulate,
              MatrixView<double> C) {
   product_of(A, B, transpose, accumulate, C);

@@ -12,6 +12,8 @@
 
 namespace lacuna {
 
+Matrix<float> to_float(const Matrix<double>& from);
+
 // C = A B, AᵀB or ABᵀ (+ C if accumulate). Sums in the element type.
 void product(MatrixView<const double> A, MatrixView<const double> B, Transpose transpose, bool accumulate,
              MatrixView<double> C);
