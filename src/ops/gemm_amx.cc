@@ -80,7 +80,7 @@ void multiply_tiles(std::size_t groups, const std::uint32_t* left, const std::ui
     _tile_zero(3);
   }
   for (std::size_t g = 0; g < groups; g += kSide, left += kBlock, right += kSide * kColumns) {
-    for (int line = 0; line < 8; ++line) ahead.fetch_line();
+    for (std::size_t group = 0; group < kSide; ++group) ahead.fetch();
     _tile_loadd(4, left, kLeftStride);
     _tile_loadd(6, right, kRightStride);
     _tile_loadd(7, right + kSide, kRightStride);

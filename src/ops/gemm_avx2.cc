@@ -31,6 +31,7 @@ struct Avx2 {
     return _mm256_and_ps(_mm256_cmp_ps(x, set(0), _CMP_GT_OQ), v);
   }
   static Vector root(Vector v) { return _mm256_sqrt_ps(v); }
+  static Vector quotient(Vector a, Vector b) { return a / b; }
 };
 
 struct Rounded256 : Rounded {

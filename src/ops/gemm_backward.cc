@@ -10,8 +10,8 @@
 namespace lacuna {
 namespace {
 
-constexpr std::size_t kPiece = 128;      // outputs packed by one task; divides the depth of every kernel
-constexpr std::size_t kInputBlock = 64;  // rows of W that a task takes
+constexpr std::size_t kPiece = 128;      // outputs packed by one task; divides the k.depth of every kernel
+constexpr std::size_t kInputBlock = 32;  // rows of W that a task takes
 
 struct Backward {
   const Kernels& k;
@@ -57,78 +57,69 @@ struct Backward {
     k.update(bias_step, sums, 0, 1, size, {at(b.value), at(b.first), at(b.second), at(b.mean), 0, 0, 0, 0});
   }
 
-  // sums (n, size) = or += dY[:, block o] W[i0 .. i0 + size, block o]ᵀ.
-  void input_gradient(std::size_t i0, std::size_t size, std::size_t o, std::uint32_t* weights,
-                      float* sums) const {
-    const std::size_t o0 = o * k.depth, depth = block_depth(o);
-    const std::size_t first = o0 / k.columns, last = ceil_div(o0 + depth, k.columns);
-    for (std::size_t i = 0; i < size; i += k.columns) {
-      const std::size_t width = std::min(k.columns, size - i), next = i + k.columns;
-      k.right_along(&W.value(i0 + i, o0), W.value.stride, width, depth, weights);
-      Ahead ahead;
-      if (next < size)
-        ahead = Ahead(&W.value(i0 + next, o0), W.value.stride, std::min(k.columns, size - next), depth);
-      else if (blocks > 1)
-        ahead.then(right + first * right_words, (last - first) * right_words);
-      for (std::size_t p = 0; p < panels.count; ++p)
-        k.tile(groups_of(k, depth), left_panel(o, p), weights, sums + panels.begin(p) * size + i, size,
-               panels.size(p), width, {o > 0, nullptr, false}, ahead);
-    }
-  }
-
-  // Asks for the optimiser's state of `rows` rows and one tile's columns from (i, j); W too unless dX has
-  // just read it.
-  // (Inlined always: g++ drops the call of a function that does nothing but prefetch.)
-  [[gnu::always_inline]] void fetch(std::size_t i, std::size_t j, std::size_t rows) const {
-    const auto ask = [&](MatrixView<float> A) __attribute__((always_inline)) {
-      if (A.empty()) return;
-      for (std::size_t r = 0; r < rows; ++r)
-        for (std::size_t c = 0; c < k.columns; c += 16)
-          __builtin_prefetch(A.data + (i + r) * A.stride + j + c, 1, 2);
+  // Everything that block o of rows i .. i + size will touch; `rows_too`: X as well.
+  Ahead wanted(std::size_t i, std::size_t size, std::size_t o, bool rows_too) const {
+    Ahead ahead;
+    if (size == 0) return ahead;
+    const std::size_t o0 = o * k.depth, width = block_depth(o), first = o0 / k.columns,
+                      last = ceil_div(o0 + width, k.columns);
+    const auto block = [&](MatrixView<float> A) {
+      if (!A.empty()) ahead.then(&A(i, o0), A.stride, size, width);
     };
-    ask(W.first);
-    ask(W.second);
-    ask(W.mean);
-    if (!wants_dX()) ask(W.value);
-  }
-
-  // The optimiser's step of W[i0 .. i0 + size, block o] with tiles of Xᵀ dY that never leave the cache.
-  void update(std::size_t i0, const Parts& inputs, std::size_t o, const std::uint32_t* input,
-              Ahead ahead) const {
-    alignas(64) float gradient[kLargestTile];
-    const auto at = [](MatrixView<float> A, std::size_t i, std::size_t j) {
-      return A.empty() ? nullptr : &A(i, j);
-    };
-    const std::size_t o0 = o * k.depth, o1 = o0 + block_depth(o);
-    for (std::size_t p = 0; p < inputs.count; ++p) {
-      const std::size_t i = i0 + inputs.begin(p), rows = inputs.size(p);
-      for (std::size_t j = o0; j < o1; j += k.columns) {
-        const std::size_t width = std::min(k.columns, out - j);
-        if (j + k.columns < o1)
-          fetch(i, j + k.columns, rows);
-        else if (p + 1 < inputs.count)
-          fetch(i0 + inputs.begin(p + 1), o0, inputs.size(p + 1));
-        k.tile(row_groups, input + p * row_groups * k.rows, right + j / k.columns * right_words, gradient,
-               k.columns, rows, width, {}, ahead);
-        k.update(step, gradient, k.columns, rows, width,
-                 {&W.value(i, j), &W.first(i, j), at(W.second, i, j), at(W.mean, i, j), W.value.stride,
-                  W.first.stride, W.second.stride, W.mean.stride});
-      }
-    }
-  }
-
-  // What dX needs first in block o: rows of W, and dY.
-  Ahead weights_ahead(std::size_t i, std::size_t o) const {
-    if (!wants_dX() || i >= in) return {};
-    Ahead ahead(&W.value(i, o * k.depth), W.value.stride, std::min(k.columns, in - i), block_depth(o));
-    if (blocks > 1) ahead.then(left_panel(o, 0), panels.count * groups_of(k, block_depth(o)) * k.rows);
+    if (rows_too && n != 0) ahead.then(&X(0, i), X.stride, n, size);
+    block(W.value);
+    if (wants_dX() && blocks > 1) ahead.then(left_panel(o, 0), panels.count * groups_of(k, width) * k.rows);
+    block(W.first);
+    block(W.second);
+    block(W.mean);
+    if (blocks > 1) ahead.then(right + first * right_words, (last - first) * right_words);
     return ahead;
   }
 
+  // Steps of the tiles of such a block.
+  std::size_t steps(std::size_t size, std::size_t o) const {
+    const std::size_t gradient = ceil_div(size, k.rows) * ceil_div(block_depth(o), k.columns) * row_groups;
+    const std::size_t products =
+        wants_dX() ? ceil_div(size, k.columns) * panels.count * groups_of(k, block_depth(o)) : 0;
+    return gradient + products;
+  }
+
+  // sums (n, size) = or += dY[:, block o] W[i0 .. i0 + size, block o]ᵀ.
+  void input_gradient(std::size_t i0, std::size_t size, std::size_t o, std::uint32_t* weights, float* sums,
+                      Ahead& ahead) const {
+    const std::size_t o0 = o * k.depth, width = block_depth(o);
+    for (std::size_t i = 0; i < size; i += k.columns) {
+      const std::size_t columns = std::min(k.columns, size - i);
+      k.right_along(&W.value(i0 + i, o0), W.value.stride, columns, width, weights);
+      for (std::size_t p = 0; p < panels.count; ++p)
+        k.tile(groups_of(k, width), left_panel(o, p), weights, sums + panels.begin(p) * size + i, size,
+               panels.size(p), columns, {o > 0, nullptr, false}, ahead);
+    }
+  }
+
+  // The optimiser's step of W[i0 .. i0 + size, block o] with rows of Xᵀ dY that never leave the cache. The
+  // step goes along the rows, as the CPU reads ahead by itself; tile by tile it would wait for memory.
+  void update(std::size_t i0, const Parts& inputs, std::size_t o, const std::uint32_t* input, float* gradient,
+              Ahead& ahead) const {
+    const auto at = [](MatrixView<float> A, std::size_t i, std::size_t j) {
+      return A.empty() ? nullptr : &A(i, j);
+    };
+    const std::size_t o0 = o * k.depth, width = block_depth(o);
+    for (std::size_t p = 0; p < inputs.count; ++p) {
+      const std::size_t i = i0 + inputs.begin(p), rows = inputs.size(p);
+      for (std::size_t j = 0; j < width; j += k.columns)
+        k.tile(row_groups, input + p * row_groups * k.rows, right + (o0 + j) / k.columns * right_words,
+               gradient + j, k.depth, rows, std::min(k.columns, width - j), {}, ahead);
+      k.update(step, gradient, k.depth, rows, width,
+               {&W.value(i, o0), &W.first(i, o0), at(W.second, i, o0), at(W.mean, i, o0), W.value.stride,
+                W.first.stride, W.second.stride, W.mean.stride});
+    }
+  }
+
   // Rows i0 .. i0 + size of W, block by block of outputs: dX with the old weights, then their update. `next`
-  // is where this thread will go on.
-  void run(std::size_t i0, std::size_t size, std::size_t next) const {
-    thread_local Scratch weight_scratch, input_scratch, sum_scratch;
+  // is where this thread will go on, with `next_size` rows.
+  void run(std::size_t i0, std::size_t size, std::size_t next, std::size_t next_size) const {
+    thread_local Scratch weight_scratch, input_scratch, sum_scratch, gradient_scratch;
     std::uint32_t* const weights = weight_scratch.words(groups_of(k, k.depth) * k.columns);
     const Parts inputs(size, k.rows);
     std::uint32_t* const input = input_scratch.words(inputs.count * row_groups * k.rows);
@@ -136,9 +127,12 @@ struct Backward {
       k.left_across(&X(0, i0 + inputs.begin(p)), X.stride, inputs.size(p), n,
                     input + p * row_groups * k.rows);
     float* const sums = sum_scratch.floats(n * size);
+    float* const gradient = gradient_scratch.floats(k.rows * k.depth);
     for (std::size_t o = 0; o < blocks; ++o) {
-      if (wants_dX()) input_gradient(i0, size, o, weights, sums);
-      update(i0, inputs, o, input, o + 1 < blocks ? weights_ahead(i0, o + 1) : weights_ahead(next, 0));
+      Ahead ahead = o + 1 < blocks ? wanted(i0, size, o + 1, false) : wanted(next, next_size, 0, true);
+      ahead.within(steps(size, o));
+      if (wants_dX()) input_gradient(i0, size, o, weights, sums, ahead);
+      update(i0, inputs, o, input, gradient, ahead);
     }
     if (wants_dX())
       k.keep(sums, size, mask_by_input ? &X(0, i0) : nullptr, X.stride, n, size, &dX(0, i0), dX.stride);
@@ -172,8 +166,11 @@ void linear_backward(MatrixView<const float> X, MatrixView<const float> dY, bool
   const double multiply_adds =
       static_cast<double>(std::max<std::size_t>(work.n, 8)) * static_cast<double>(W.value.size());
   parallel_for(tasks.count, grain_for(tasks.count, multiply_adds), [&](std::size_t first, std::size_t end) {
-    for (std::size_t t = first; t < end; ++t)
-      work.run(tasks.begin(t), tasks.size(t), tasks.begin(std::min(t + workers, tasks.count)));
+    for (std::size_t t = first; t < end; ++t) {
+      const std::size_t next = t + workers;
+      work.run(tasks.begin(t), tasks.size(t), tasks.begin(std::min(next, tasks.count)),
+               next < tasks.count ? tasks.size(next) : 0);
+    }
   });
 }
 

@@ -20,42 +20,60 @@
 
 namespace lacuna {
 
-// Memory that will be wanted soon: rows of a matrix, then some contiguous words, asked for line by line while
-// a tile is computed, so that packing and multiplying the next panels does not wait for memory.
+// Memory that will be wanted soon: strips of it (rows of a matrix, or contiguous words) are asked for line by
+// line while tiles are computed, evenly over their steps, so that nobody waits for memory and no burst of
+// requests fills the CPU's few miss buffers.
 class Ahead {
  public:
   Ahead() = default;
-  Ahead(const float* source, std::size_t stride, std::size_t rows, std::size_t cols)
-      : line_(reinterpret_cast<const char*>(source)),
-        end_(line_ + cols * sizeof(float)),
-        stride_(stride * sizeof(float)),
-        width_(cols * sizeof(float)),
-        rows_(rows) {}
-  void then(const std::uint32_t* words, std::size_t count) {
-    words_ = reinterpret_cast<const char*>(words);
-    words_end_ = reinterpret_cast<const char*>(words + count);
+  Ahead(const float* source, std::size_t stride, std::size_t rows, std::size_t cols) {
+    then(source, stride, rows, cols);
   }
-  [[gnu::always_inline]] void fetch_line() {
-    if (line_ >= end_) {
-      if (rows_ > 1) {
-        --rows_;
-        end_ += stride_;
-        line_ = end_ - width_;
-      } else {
-        if (words_ >= words_end_) return;
-        line_ = words_;
-        end_ = words_end_;
-        words_ = words_end_;
+  void then(const float* source, std::size_t stride, std::size_t rows, std::size_t cols) {
+    if (rows == 0 || cols == 0) return;
+    lines_ += rows * ((cols * sizeof(float) + 63) / 64);
+    strips_[count_++] = {reinterpret_cast<const char*>(source), stride * sizeof(float), cols * sizeof(float),
+                         rows};
+  }
+  void then(const std::uint32_t* words, std::size_t count) {
+    then(reinterpret_cast<const float*>(words), 0, 1, count);
+  }
+  // All of it within so many steps; without this, one line a step.
+  void within(std::size_t steps) {
+    constexpr std::size_t kMost = 8;
+    rate_ = steps * kMost <= lines_ ? kMost : (lines_ + steps - 1) / steps;
+  }
+  // To be called once a step of a tile.
+  [[gnu::always_inline]] void fetch() {
+    for (std::size_t line = 0; line < rate_; ++line) {
+      if (line_ >= end_) {
+        if (rows_ > 1) {
+          --rows_;
+          end_ += stride_;
+          line_ = end_ - width_;
+        } else {
+          if (at_ == count_) return;
+          const Strip& strip = strips_[at_++];
+          line_ = strip.begin;
+          stride_ = strip.stride;
+          width_ = strip.width;
+          rows_ = strip.rows;
+          end_ = line_ + width_;
+        }
       }
+      __builtin_prefetch(line_, 0, 2);
+      line_ += 64;
     }
-    __builtin_prefetch(line_, 0, 2);
-    line_ += 64;
   }
 
  private:
+  struct Strip {
+    const char* begin;
+    std::size_t stride, width, rows;
+  };
   const char *line_ = nullptr, *end_ = nullptr;
-  std::size_t stride_ = 0, width_ = 0, rows_ = 0;
-  const char *words_ = nullptr, *words_end_ = nullptr;
+  std::size_t stride_ = 0, width_ = 0, rows_ = 0, rate_ = 1, at_ = 0, count_ = 0, lines_ = 0;
+  Strip strips_[8];
 };
 
 // What becomes of the sums of a tile: added to what C holds, the bias of its columns added (may be null),

@@ -32,6 +32,11 @@ struct Avx512 {
     return _mm512_maskz_mov_ps(_mm512_cmp_ps_mask(x, set(0), _CMP_GT_OQ), v);
   }
   static Vector root(Vector v) { return _mm512_sqrt_ps(v); }
+  // An estimate of 1 / b, made better by a step of Newton's: the divider, busy with roots, would take longer.
+  static Vector quotient(Vector a, Vector b) {
+    const Vector estimate = _mm512_rcp14_ps(b), error = _mm512_fnmadd_ps(b, estimate, set(1));
+    return a * _mm512_fmadd_ps(estimate, error, estimate);
+  }
 };
 
 // rows[i] lane j <-> rows[j] lane i.

@@ -35,6 +35,7 @@ struct Sse2 {
   static Vector max(Vector a, Vector b) { return _mm_max_ps(a, b); }
   static Vector where_positive(Vector x, Vector v) { return _mm_and_ps(_mm_cmpgt_ps(x, set(0)), v); }
   static Vector root(Vector v) { return _mm_sqrt_ps(v); }
+  static Vector quotient(Vector a, Vector b) { return a / b; }
 };
 
 constexpr Kernels kF32 = make_kernels<Sse2, AsIs, Pack128<AsIs>>(1, 256);

@@ -3,7 +3,8 @@
 // code that its machine cannot run.
 //
 // S gives Vector (kLanes floats), Words (what one load of panel words yields), load, store, their partial
-// forms, load_words, broadcast_words, dot, multiply_add, set, max, where_positive, root; and kRows x
+// forms, load_words, broadcast_words, dot, multiply_add, set, max, where_positive, root,
+// quotient (within a rounding or two); and kRows x
 // kColumns, the shape of a tile.
 #pragma once
 
@@ -24,9 +25,8 @@ void fixed_tile(std::size_t groups, const std::uint32_t* left, const std::uint32
   for (std::size_t i = 0; i < M; ++i)
 #pragma GCC unroll 4
     for (std::size_t v = 0; v < kVectors; ++v) sum[i][v] = S::set(0);
-  Ahead next = ahead;
   for (std::size_t g = 0; g < groups; ++g) {
-    next.fetch_line();
+    ahead.fetch();
     typename S::Words b[kVectors];
 #pragma GCC unroll 4
     for (std::size_t v = 0; v < kVectors; ++v) b[v] = S::load_words(right + g * S::kColumns + v * S::kLanes);
@@ -57,7 +57,6 @@ void fixed_tile(std::size_t groups, const std::uint32_t* left, const std::uint32
         S::store_some(c, y, rest);
       }
     }
-  ahead = next;
 }
 
 template <class S, std::size_t M = S::kRows>
@@ -136,30 +135,32 @@ void keep(const float* from, std::size_t from_stride, const float* X, std::size_
 }
 
 template <class S, bool kSgd, bool kMean>
-void update_rows(const UpdateCoefficients<float>& k, const float* gradient, std::size_t stride, std::size_t m,
-                 std::size_t n, const Kernels::Parameters& p) {
+void update_rows(const UpdateCoefficients<float>& coefficients, const float* gradient, std::size_t stride,
+                 std::size_t m, std::size_t n, const Kernels::Parameters& p) {
   using Vector = typename S::Vector;
+  const UpdateCoefficients<float> k = coefficients;  // a copy of its own, which no store can change
   for (std::size_t i = 0; i < m; ++i) {
+    const float* const gradients = gradient + i * stride;
+    float* const values = p.value + i * p.value_stride;
+    float* const firsts = p.first + i * p.first_stride;
+    float* const seconds = kSgd ? nullptr : p.second + i * p.second_stride;
+    float* const means = kMean ? p.mean + i * p.mean_stride : nullptr;
     const auto column = [&](auto load, auto store, std::size_t j) {
-      float* value = p.value + i * p.value_stride + j;
-      float* first = p.first + i * p.first_stride + j;
-      const Vector g = load(gradient + i * stride + j);
-      Vector w = load(value), momentum = load(first);
+      const Vector g = load(gradients + j);
+      Vector w = load(values + j), first = load(firsts + j), second, mean;
+      if constexpr (!kSgd) second = load(seconds + j);
+      if constexpr (kMean) mean = load(means + j);
       if constexpr (kSgd) {
-        sgd_update(k, g, w, momentum);
+        sgd_update(k, g, w, first);
       } else {
-        float* second = p.second + i * p.second_stride + j;
-        Vector square = load(second);
-        adam_update(k, g, w, momentum, square, S::root);
-        store(second, square);
+        adam_update(k, g, w, first, second, S::root, S::quotient);
+        store(seconds + j, second);
       }
-      store(value, w);
-      store(first, momentum);
+      store(values + j, w);
+      store(firsts + j, first);
       if constexpr (kMean) {
-        float* mean = p.mean + i * p.mean_stride + j;
-        Vector average = load(mean);
-        average_update(k, w, average);
-        store(mean, average);
+        average_update(k, w, mean);
+        store(means + j, mean);
       }
     };
     std::size_t j = 0;
