@@ -3,8 +3,10 @@
 //
 //   bench_step [--network paper|best] [--no-peers] [--parts FILE] [--cpu-time]
 //
-// --cpu-time: one thread on both sides, and CPU seconds: what can be compared on a machine that others use
-// too.
+// PyTorch's steps and ours, in bf16 and in f32, take turns: a few steps each, several rounds, so that all
+// meet the same machine. Best is compared with best (step) and mean with mean (epoch); both sides shuffle,
+// gather and draw their masks. --cpu-time: one thread on both sides, and CPU seconds: what can be compared on
+// a machine that others use too.
 #include <fmt/core.h>
 
 #include <algorithm>
@@ -13,9 +15,11 @@
 #include <numeric>
 #include <string>
 
+#include "base/random.h"
 #include "base/threads.h"
 #include "lines.h"
 #include "networks.h"
+#include "ops/gemm.h"
 #include "ops/machine.h"
 #include "ops/peaks.h"
 #include "timed_ops.h"
@@ -31,79 +35,178 @@ struct Machine {
 
 bool cpu_time = false;
 
-// Seconds of PyTorch's step with so many threads; 0 if there is none.
-double peer_seconds(const std::string& network, int count) {
-  return ask_peer(fmt::format("/usr/bin/python3 '{}/bench/peer_torch.py' step {} {} {}", LACUNA_SOURCE_DIR,
-                              network, count, cpu_time ? "cpu" : "wall"))
-      .first;
+// Steps of one side, as they came.
+struct Times {
+  std::vector<double> rounds;  // mean seconds of a step in each round
+  double best = 0;
+
+  void add(double best_so_far, double mean_of_round) {
+    best = best_so_far;
+    rounds.push_back(mean_of_round);
+  }
+  bool empty() const { return rounds.empty(); }
+  double mean() const {
+    return std::accumulate(rounds.begin(), rounds.end(), 0.) / static_cast<double>(rounds.size());
+  }
+  // How far the rounds lie apart, as a share of their mean.
+  double spread() const {
+    const auto [low, high] = std::minmax_element(rounds.begin(), rounds.end());
+    return (*high - *low) / mean();
+  }
+};
+
+std::string peer_command(const std::string& what, const std::string& network, int count) {
+  return fmt::format("/usr/bin/python3 '{}/bench/peer_torch.py' {} {} {} {}", LACUNA_SOURCE_DIR, what,
+                     network, count, cpu_time ? "cpu" : "wall");
+}
+
+// With how many threads PyTorch's step is fastest; 0 if there is no PyTorch.
+int peer_threads(const std::string& network) {
+  int best = 0;
+  double least = 0;
+  for (int count = 1; count <= threads(); count *= 2)
+    if (const double t = ask_peer(peer_command("step", network, count)).first;
+        t > 0 && (best == 0 || t < least)) {
+      best = count;
+      least = t;
+    }
+  return best;
+}
+
+// Our network in one precision, which makes steps over batch after batch.
+class Trainee {
+ public:
+  Trainee(const Yardstick& yardstick, const Items& items, Precision precision)
+      : precision_(precision), items_(items) {
+    const PresetOptions setting = preset(yardstick.preset);
+    const NetworkShape shape{.columns = yardstick.columns, .labels = kLabels, .training_rows = kRows};
+    network_ = make_network<float>(setting.network, shape, 1,
+                                   std::make_unique<TimedOps>(make_cpu_ops(precision), ledger_));
+    network_->keep({.second = setting.train.optimiser != "sgd", .mean = setting.train.average > 0});
+    rule_ = rule_of(setting.train);
+    step();
+    ledger_.parts.clear();
+  }
+
+  // Batches differ in what they lack, so steps differ in work: the best is the one with the least time a
+  // FLOP, brought to the mean work of all.
+  void round(std::size_t count) {
+    const double begin = clock_seconds();
+    for (std::size_t s = 0; s < count; ++s) {
+      const double start = clock_seconds(), flops = ledger_.flops();
+      step();
+      least_ = std::min(least_, (clock_seconds() - start) / (ledger_.flops() - flops));
+    }
+    steps_ += static_cast<double>(count);
+    times_.add(least_ * ledger_.flops() / steps_, (clock_seconds() - begin) / static_cast<double>(count));
+  }
+
+  const char* label() const { return precision_ == Precision::bf16 ? "bf16" : "f32"; }
+  Precision precision() const { return precision_; }
+  const Times& times() const { return times_; }
+  const Ledger& ledger() const { return ledger_; }
+  double steps() const { return steps_; }
+
+ private:
+  void step() {
+    const std::size_t batches = kRows / kBatch, at = batch_.step % batches;
+    if (at == 0) order_ = Random(1, Purpose::shuffle, batch_.step).permutation(kRows);
+    batch_.items = &items_;
+    batch_.rows = std::span(order_).subspan(at * kBatch, kBatch);
+    network_->step(batch_, rule_);
+    ++batch_.step;
+    ++rule_.step;
+  }
+
+  Precision precision_;
+  const Items& items_;
+  Ledger ledger_;
+  std::unique_ptr<Network> network_;
+  UpdateRule rule_;
+  std::vector<std::uint32_t> order_;
+  Batch batch_{.items = nullptr, .rows = {}, .seed = 1};
+  Times times_;
+  double steps_ = 0, least_ = 1e300;  // least: seconds a FLOP
+};
+
+// FLOP/s of a plain forward product at the network's largest layer, 128 rows: the rate that products reach
+// here.
+double product_rate(const Yardstick& yardstick, Precision precision) {
+  const std::size_t in = yardstick.name == kPaper.name ? 3277 : 1024,
+                    out = yardstick.name == kPaper.name ? 3277 : 512;
+  Matrix<float> X(kBatch, in), W(in, out), Y(kBatch, out);
+  const Timing t = measure(.3, [&] { linear_forward(X, W, {}, true, precision, Y); });
+  return 2. * static_cast<double>(kBatch) * static_cast<double>(W.values().size()) / t.best;
+}
+
+void report(const Yardstick& yardstick, const Machine& machine, const Trainee& trainee, const Times& peer,
+            const std::string& peer_name, std::FILE* parts_file) {
+  const Ledger& ledger = trainee.ledger();
+  const Times& times = trainee.times();
+  const std::string name = fmt::format("{} {}", yardstick.name, trainee.label());
+  const double steps = trainee.steps(), epoch_steps = static_cast<double>(kRows / kBatch);
+  const double peak = trainee.precision() == Precision::bf16 && machine.bf16 > 0 ? machine.bf16 : machine.f32;
+  const double flops = ledger.flops() / steps, bytes = ledger.bytes() / steps,
+               memory = bytes / machine.bandwidth;
+  const double rate = product_rate(yardstick, trainee.precision());
+  const double floor = std::max(flops / peak, memory), product_floor = std::max(flops / rate, memory);
+  print({"step " + name, times.best, "s", peer_name, peer.empty() ? 0 : peer.best / times.best, floor,
+         floor / times.best, times.spread()});
+  print({.name = "step " + name + ", floor from the rate of products",
+         .value = times.best,
+         .unit = "s",
+         .limit = product_floor,
+         .share = product_floor / times.best,
+         .spread = times.spread()});
+  print({fmt::format("epoch {} ({} steps, mean)", name, epoch_steps), times.mean() * epoch_steps, "s",
+         peer_name, peer.empty() ? 0 : peer.mean() / times.mean(), floor * epoch_steps, floor / times.mean(),
+         times.spread()});
+  fmt::print(
+      stderr,
+      "{}: step best {:.1f} ms, mean {:.1f} ms, rounds {:.0f} % apart; {:.4g} GFLOP ({:.1f} ms at peak, "
+      "{:.1f} ms at {:.0f} GFLOP/s of products), {:.4g} GB ({:.1f} ms)\n",
+      name, times.best * 1e3, times.mean() * 1e3, times.spread() * 100, flops * 1e-9, flops / peak * 1e3,
+      flops / rate * 1e3, rate * 1e-9, bytes * 1e-9, memory * 1e3);
+  if (!peer.empty())
+    fmt::print(stderr, "  {}: best {:.1f} ms, mean {:.1f} ms, rounds {:.0f} % apart\n", peer_name,
+               peer.best * 1e3, peer.mean() * 1e3, peer.spread() * 100);
+  const auto line = [&](const std::string& part, double milliseconds, const std::string& rates) {
+    fmt::print(stderr, "  {:<26} {:8.3f} ms{}\n", part, milliseconds, rates);
+    if (parts_file != nullptr)
+      fmt::print(parts_file, "{}\t{}\t{}\t{:.6f}\n", yardstick.name, trainee.label(), part, milliseconds);
+  };
+  for (const auto& [part_name, part] : ledger.parts)
+    line(part_name, part.seconds / steps * 1e3,
+         fmt::format(" {:6.1f} GFLOP/s {:6.1f} GB/s {:5.0f} calls", part.flops / part.seconds * 1e-9,
+                     part.bytes / part.seconds * 1e-9, static_cast<double>(part.calls) / steps));
+  line("everything else", times.mean() * 1e3 - ledger.seconds() / steps * 1e3, "");
 }
 
 void bench_network(const Yardstick& yardstick, const Machine& machine, bool peers, std::FILE* parts_file) {
   const Items items = made_up_items(kRows, yardstick.columns, kLabels);
-  double peer = 0;
-  std::string peer_name;
-  for (int count = 1; peers && count <= threads(); count *= 2)
-    if (const double t = peer_seconds(yardstick.name, count); t > 0 && (peer == 0 || t < peer)) {
-      peer = t;
-      peer_name = fmt::format("PyTorch f32, {} thread{}", count, count == 1 ? "" : "s");
-    }
-  for (Precision precision : {Precision::bf16, Precision::f32}) {
-    const PresetOptions setting = preset(yardstick.preset);
-    Ledger ledger;
-    const NetworkShape shape{.columns = yardstick.columns, .labels = kLabels, .training_rows = kRows};
-    const auto network = make_network<float>(setting.network, shape, 1,
-                                             std::make_unique<TimedOps>(make_cpu_ops(precision), ledger));
-    network->keep({.second = setting.train.optimiser != "sgd", .mean = setting.train.average > 0});
-    UpdateRule rule = rule_of(setting.train);
-    std::vector<std::uint32_t> order(kRows);
-    std::iota(order.begin(), order.end(), 0u);
-    Batch batch{.items = &items, .rows = {}, .seed = 1};
-    const auto step = [&](std::size_t first) {
-      batch.rows = std::span(order).subspan(first, kBatch);
-      network->step(batch, rule);
-      ++batch.step;
-      ++rule.step;
-    };
-    step(0);
-    ledger.parts.clear();
-    std::vector<double> times;
-    const double begin = clock_seconds();
-    for (std::size_t first = 0; first + kBatch <= kRows; first += kBatch) {
-      const double start = clock_seconds();
-      step(first);
-      times.push_back(clock_seconds() - start);
-    }
-    const double epoch = clock_seconds() - begin;
-    std::sort(times.begin(), times.end());
-    const double steps = static_cast<double>(times.size()), median = times[times.size() / 2];
-    const double peak = precision == Precision::bf16 && machine.bf16 > 0 ? machine.bf16 : machine.f32;
-    const double arithmetic = ledger.flops() / steps / peak,
-                 memory = ledger.bytes() / steps / machine.bandwidth;
-    const double floor = std::max(arithmetic, memory);
-    const char* label = precision == Precision::bf16 ? "bf16" : "f32";
-    const double spread = median / times.front() - 1;
-    print({fmt::format("step {} {}", yardstick.name, label), times.front(), "s", peer_name,
-           peer / times.front(), floor, floor / times.front(), spread});
-    print({fmt::format("epoch {} {} ({} steps)", yardstick.name, label, times.size()), epoch, "s", peer_name,
-           peer * steps / epoch, floor * steps, floor * steps / epoch, spread});
-    fmt::print(stderr,
-               "{} {}: step best {:.1f} ms, median {:.1f} ms; {:.4g} GFLOP ({:.1f} ms at peak), {:.4g} GB "
-               "({:.1f} ms)\n",
-               yardstick.name, label, times.front() * 1e3, median * 1e3, ledger.flops() / steps * 1e-9,
-               arithmetic * 1e3, ledger.bytes() / steps * 1e-9, memory * 1e3);
-    for (const auto& [name, part] : ledger.parts) {
-      fmt::print(stderr, "  {:<26} {:8.3f} ms {:6.1f} GFLOP/s {:6.1f} GB/s {:5.0f} calls\n", name,
-                 part.seconds / steps * 1e3, part.flops / part.seconds * 1e-9,
-                 part.bytes / part.seconds * 1e-9, static_cast<double>(part.calls) / steps);
-      if (parts_file != nullptr)
-        fmt::print(parts_file, "{}\t{}\t{}\t{:.6f}\n", yardstick.name, label, name,
-                   part.seconds / steps * 1e3);
-    }
-    fmt::print(stderr, "  {:<26} {:8.3f} ms\n", "everything else", (epoch - ledger.seconds()) / steps * 1e3);
-    if (parts_file != nullptr)
-      fmt::print(parts_file, "{}\t{}\teverything else\t{:.6f}\n", yardstick.name, label,
-                 (epoch - ledger.seconds()) / steps * 1e3);
+  const bool large = yardstick.name == kPaper.name;
+  const std::size_t rounds = large ? 3 : 9, steps = kRows / kBatch / (large ? 3 : 1),
+                    peer_steps = large ? 3 : 9;
+  const int peer_count = peers ? peer_threads(yardstick.name) : 0;
+  std::unique_ptr<Peer> peer;
+  if (peer_count > 0) {
+    peer = std::make_unique<Peer>(peer_command("serve", yardstick.name, peer_count));
+    peer->ask(1);  // until it is ready
   }
+  Trainee low(yardstick, items, Precision::bf16), full(yardstick, items, Precision::f32);
+  Times peer_times;
+  for (std::size_t r = 0; r < rounds; ++r) {
+    if (peer)
+      if (const PeerNumbers numbers = peer->ask(peer_steps); numbers.first > 0)
+        peer_times.add(peer_times.empty() ? numbers.first : std::min(peer_times.best, numbers.first),
+                       numbers.second);
+    for (Trainee* trainee : {&low, &full}) trainee->round(steps);
+  }
+  peer.reset();
+  const std::string peer_name = fmt::format("PyTorch f32, {} thread{}, {} steps", peer_count,
+                                            peer_count == 1 ? "" : "s", rounds * peer_steps);
+  for (const Trainee* trainee : {&low, &full})
+    report(yardstick, machine, *trainee, peer_times, peer_times.empty() ? "" : peer_name, parts_file);
 }
 
 int run(int argc, char** argv) {

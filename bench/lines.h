@@ -1,8 +1,12 @@
 // One measurement as a line of JSON on stdout; bench/run collects them.
 #pragma once
 
+#include <fcntl.h>
 #include <fmt/core.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
+#include <csignal>
 #include <cstdio>
 #include <string>
 
@@ -45,5 +49,46 @@ inline PeerNumbers ask_peer(const std::string& command) {
   pclose(pipe);
   return numbers;
 }
+
+// A peer that stays and answers one request after the other, so that its work and ours can take turns.
+class Peer {
+ public:
+  explicit Peer(const std::string& command) {
+    std::signal(SIGPIPE, SIG_IGN);  // a peer that is gone is no answer, not our end
+    int to[2], from[2];
+    if (pipe2(to, O_CLOEXEC) != 0 || pipe2(from, O_CLOEXEC) != 0) return;
+    child_ = fork();
+    if (child_ == 0) {
+      dup2(to[0], 0);
+      dup2(from[1], 1);
+      execl("/bin/sh", "sh", "-c", ("exec " + command + " 2>/dev/null").c_str(), nullptr);
+      _exit(127);
+    }
+    close(to[0]);
+    close(from[1]);
+    requests_ = fdopen(to[1], "w");
+    answers_ = fdopen(from[0], "r");
+  }
+  Peer(const Peer&) = delete;
+  Peer& operator=(const Peer&) = delete;
+  ~Peer() {
+    if (requests_ != nullptr) std::fclose(requests_);
+    if (answers_ != nullptr) std::fclose(answers_);
+    if (child_ > 0) waitpid(child_, nullptr, 0);
+  }
+  // Zeros if it fails.
+  PeerNumbers ask(std::size_t request) {
+    PeerNumbers numbers;
+    if (requests_ == nullptr) return numbers;
+    fmt::print(requests_, "{}\n", request);
+    std::fflush(requests_);
+    if (std::fscanf(answers_, "%lf %lf", &numbers.first, &numbers.second) != 2) numbers = {};
+    return numbers;
+  }
+
+ private:
+  pid_t child_ = -1;
+  std::FILE *requests_ = nullptr, *answers_ = nullptr;
+};
 
 }  // namespace lacuna

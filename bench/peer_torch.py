@@ -1,7 +1,9 @@
 """The speed peer: both networks in PyTorch, written as one would who cares for speed (batched losses, no Python loop over
 rows or pairs, fused multi-tensor optimiser, one optimiser step a batch). Made-up numbers in the shape of Corel5k.
 
-  peer_torch.py step    paper|best THREADS wall|cpu [bf16]   best seconds of a training step
+  peer_torch.py step    paper|best THREADS wall|cpu [bf16]   best and mean seconds of a training step
+  peer_torch.py serve   paper|best THREADS wall|cpu [bf16]   reads numbers from stdin; for each, makes so many steps and
+                                                             prints their best and mean seconds
   peer_torch.py predict paper|best THREADS wall|cpu ROWS     best seconds of a prediction of ROWS rows
   peer_torch.py latency paper|best THREADS wall|cpu          median and 99th percentile seconds of one row
 """
@@ -151,33 +153,54 @@ def made_up(rows, columns):
     return X, W, (torch.rand(rows, LABELS) < .013).float() * G, G
 
 
-def best_of(work, least, seconds):
-    work()
+def all_of(work, least, seconds, warm_up=True):
+    """Seconds of each of at least so many runs."""
+    if warm_up:
+        work()
     times, begin = [], now()
     while len(times) < least or now() - begin < seconds:
         start = now()
         work()
         times.append(now() - start)
-    return sorted(times)
+    return times
+
+
+ROWS = 3500
+
+
+def train(network, serve):
+    """Consecutive steps over fresh batches, epoch after epoch; a step gathers its rows and draws its masks."""
+    optimiser, data = network.optimiser(), made_up(ROWS, network.columns)
+    X, rest = data[0], data[1:]
+    batches = []
+
+    def step():
+        if not batches:
+            batches.extend(torch.randperm(ROWS)[:ROWS // BATCH * BATCH].split(BATCH))
+        rows = batches.pop()
+        batch = [[x[rows] for x in X]] + [part[rows] for part in rest]
+        optimiser.zero_grad(set_to_none=True)
+        with torch.autocast("cpu", torch.bfloat16, enabled=BF16):
+            loss = network.loss(*batch)
+        loss.backward()
+        optimiser.step()
+        if hasattr(network, "after_step"):
+            network.after_step()
+
+    def report(times):
+        print(min(times), sum(times) / len(times), flush=True)
+
+    if not serve:
+        return report(all_of(step, 3, 4))
+    step()
+    for line in sys.stdin:
+        report(all_of(step, int(line), 0, warm_up=False))
 
 
 def main():
     what, network = sys.argv[1], {"paper": Paper, "best": Best}[sys.argv[2]]()
-    if what == "step":
-        optimiser = network.optimiser()
-        data = made_up(BATCH, network.columns)
-
-        def step():
-            optimiser.zero_grad(set_to_none=True)
-            with torch.autocast("cpu", torch.bfloat16, enabled=BF16):
-                loss = network.loss(*data)
-            loss.backward()
-            optimiser.step()
-            if hasattr(network, "after_step"):
-                network.after_step()
-
-        print(best_of(step, 3, 4)[0])
-        return
+    if what in ("step", "serve"):
+        return train(network, what == "serve")
     network.eval()
     rows = int(sys.argv[5]) if what == "predict" else 1
     X, W, _, _ = made_up(rows, network.columns)
@@ -187,7 +210,7 @@ def main():
         for begin in range(0, rows, 512):
             network([x[begin:begin + 512] for x in X], W[begin:begin + 512])
 
-    times = best_of(predict, 3, 2)
+    times = sorted(all_of(predict, 3, 2))
     print(times[0] if what == "predict" else f"{times[len(times) // 2]} {times[int(len(times) * .99)]}")
 
 
