@@ -109,10 +109,14 @@ class Products : public testing::TestWithParam<Case> {
 TEST_P(Products, ForwardAgreesWithReference) {
   Random random(1, Purpose::test);
   auto list = shapes(250);
-  list.push_back({7, 1100, 33, 1});  // several blocks of depth
-  list.push_back({600, 40, 50, 1});  // several chunks of rows
-  list.push_back({3, 70, 1500, 1});  // few rows, several tasks
-  list.push_back({5, 0, 9, 0});      // nothing to sum
+  list.push_back({7, 1100, 33, 1});    // several blocks of depth
+  list.push_back({600, 40, 50, 1});    // several chunks of rows
+  list.push_back({3, 70, 1500, 1});    // few rows, several tasks
+  list.push_back({5, 0, 9, 0});        // nothing to sum
+  list.push_back({30, 1024, 70, 0});   // rows of X that crowd in the cache
+  list.push_back({20, 300, 1024, 0});  // rows of W that crowd, too many to be used where they lie
+  list.push_back({20, 100, 1024, 0});  // and few enough
+  list.push_back({33, 530, 2100, 1});  // several tasks of columns, several blocks of depth
   for (const Shape& shape : list) {
     const Strided X(shape.n, shape.in, shape.gap, random), W(shape.in, shape.out, shape.gap, random);
     const Strided b(1, shape.out, 0, random);
@@ -250,8 +254,8 @@ std::vector<float> all_results(const Shape& shape, Precision precision) {
 }
 
 TEST_P(Products, SameBitsForAnyNumberOfThreads) {
-  for (const Shape& shape :
-       {Shape{128, 300, 700, 1}, Shape{3, 500, 900, 0}, Shape{64, 96, 1024, 0}, Shape{65, 513, 40, 0}}) {
+  for (const Shape& shape : {Shape{128, 300, 700, 1}, Shape{3, 500, 900, 0}, Shape{64, 96, 1024, 0},
+                             Shape{65, 513, 40, 0}, Shape{129, 1024, 33, 0}}) {
     set_threads(1);
     const auto one = all_results(shape, precision());
     for (int count : {2, 4}) {

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
 #include <cmath>
 #include <cstdlib>
@@ -87,6 +88,25 @@ TEST(MtdNetwork, SameBitsForAnyNumberOfThreads) {
       EXPECT_TRUE(numbers == first) << preset << " with " << count << " threads";
     }
   }
+  set_threads(0);
+}
+
+// Threads share the blocks of rows, or the products of a block where blocks are few.
+TEST(MtdNetwork, PredictionsHaveTheSameBitsForAnyNumberOfThreads) {
+  const Items items = random_items({.rows = 2700, .columns = {40, 25}, .labels = 9}, 2);
+  for (const char* preset : {"best", "authors"})
+    for (const Precision precision : {Precision::f32, Precision::bf16}) {
+      MtdNetwork<float> network(medium_options(preset), shape_of(items), 3, make_cpu_ops(precision));
+      Matrix<float> first;
+      for (const int count : {1, 2, 4}) {
+        set_threads(count);
+        Matrix<float> scores(items.rows(), items.labels());
+        network.predict(items, scores);
+        if (first.empty()) first = scores;
+        EXPECT_TRUE(std::ranges::equal(scores.values(), first.values()))
+            << preset << ", " << count << " threads";
+      }
+    }
   set_threads(0);
 }
 

@@ -115,7 +115,8 @@ class Pool {
 };
 
 std::unique_ptr<Pool> pool;
-std::mutex pool_mutex;  // one job at a time, also when several of the user's threads call the library
+std::atomic<int> pool_size{0};  // 0: no pool yet
+std::mutex pool_mutex;          // one job at a time, also when several of the user's threads call the library
 
 // The processors that this process may use: fewer than the machine has under taskset or in a container.
 int machine_threads() {
@@ -132,12 +133,15 @@ void set_threads(int count) {
   if (!pool || pool->size() != wanted) {
     pool.reset();
     pool = std::make_unique<Pool>(wanted - 1);
+    pool_size = wanted;
   }
 }
 
+// As many as parallel_for would use here: inside a chunk one, the caller's.
 int threads() {
-  const std::lock_guard lock(pool_mutex);
-  return pool ? pool->size() : machine_threads();
+  if (inside_chunk) return 1;
+  const int size = pool_size;
+  return size > 0 ? size : machine_threads();
 }
 
 void parallel_for(std::size_t n, std::size_t grain, Body body) {
@@ -148,7 +152,10 @@ void parallel_for(std::size_t n, std::size_t grain, Body body) {
     return;
   }
   const std::lock_guard lock(pool_mutex);
-  if (!pool) pool = std::make_unique<Pool>(machine_threads() - 1);
+  if (!pool) {
+    pool = std::make_unique<Pool>(machine_threads() - 1);
+    pool_size = pool->size();
+  }
   pool->run(n, grain, body);
 }
 

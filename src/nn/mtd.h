@@ -46,7 +46,7 @@ class MtdNetwork final : public BasicNetwork<T> {
     Linear<T> classifier;
   };
   struct Memory;     // everything a step writes besides parameters
-  struct Embedding;  // stacks and slots of a prediction
+  struct Embedding;  // what a prediction writes
 
   void reserve(std::size_t rows);
   void plan(const Batch& batch);    // hides views and fragments, numbers the stack's rows
@@ -56,7 +56,7 @@ class MtdNetwork final : public BasicNetwork<T> {
   double classify_views(const Batch& batch, const UpdateRule& rule);  // both ways; adds to dS
   void encode_backward(const UpdateRule& rule);
   LabelRows labels(const Batch& batch) const;
-  Embedding embed(const Items& items, std::size_t begin, std::size_t count) const;
+  void embed(const Items& items, std::size_t begin, std::size_t count, Embedding& embedding) const;
   bool decodes() const { return options_.gamma > 0 && !shape_.prediction_only; }
   bool classifies_views() const { return options_.view_weight > 0 && !shape_.prediction_only; }
   std::size_t channels() const { return static_cast<std::size_t>(options_.channels); }

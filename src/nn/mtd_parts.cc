@@ -3,6 +3,7 @@
 #include <limits>
 #include <numeric>
 
+#include "base/threads.h"
 #include "nn/mtd_memory.h"
 
 namespace lacuna {
@@ -149,67 +150,86 @@ double MtdNetwork<T>::classify_views(const Batch& batch, const UpdateRule& rule)
   return value;
 }
 
+// Stacks and slots of a block of rows, and everything else that predicting them writes. Made once for many
+// blocks.
 template <class T>
 struct MtdNetwork<T>::Embedding {
-  Matrix<std::int32_t> slots;  // (count, m)
+  Matrix<std::int32_t> slots;  // (rows, m)
   Matrix<T> S[2];              // stacks
+  std::vector<std::uint32_t> rows;
+  PingPong<T> scratch;
+  Matrix<T> input, saved, fused[2];
+
+  Embedding(const MtdNetwork& network, std::size_t most)
+      : slots(most, network.views_.size()), saved(most, 2) {
+    std::size_t widest = network.embedding_;
+    for (const View& view : network.views_)
+      for (const auto& encoder : view.encoders) widest = std::max(widest, encoder.widest());
+    for (auto* matrix : {&scratch.first, &scratch.second, &input}) *matrix = Matrix<T>(1, most * widest);
+    for (std::size_t c = 0; c < network.channels(); ++c) {
+      S[c] = Matrix<T>(most * network.views_.size(), network.embedding_);
+      fused[c] = Matrix<T>(most, network.embedding_);
+    }
+    rows.reserve(most);
+  }
 };
 
 // Embeddings of some rows without masks and dropout, by the parameters that predict.
 template <class T>
-auto MtdNetwork<T>::embed(const Items& items, std::size_t begin, std::size_t count) const -> Embedding {
-  Embedding result;
-  result.slots = Matrix<std::int32_t>(count, views_.size());
-  std::size_t stack = 0, widest = embedding_;
-  std::vector<std::vector<std::uint32_t>> rows(views_.size());
-  for (std::size_t v = 0; v < views_.size(); ++v) {
-    for (std::size_t i = 0; i < count; ++i) {
-      const bool there = items.W(begin + i, v) != 0;
-      result.slots(i, v) = there ? static_cast<std::int32_t>(stack++) : kNoRow;
-      if (there) rows[v].push_back(static_cast<std::uint32_t>(begin + i));
-    }
-    for (const auto& encoder : views_[v].encoders) widest = std::max(widest, encoder.widest());
-  }
-  for (std::size_t c = 0; c < channels(); ++c) result.S[c] = Matrix<T>(stack, embedding_);
-  PingPong<T> scratch{Matrix<T>(1, count * widest), Matrix<T>(1, count * widest)};
-  Matrix<T> input(1, count * widest), saved(count, 2);
+void MtdNetwork<T>::embed(const Items& items, std::size_t begin, std::size_t count,
+                          Embedding& embedding) const {
   std::size_t offset = 0;
   for (std::size_t v = 0; v < views_.size(); ++v) {
-    const std::size_t r = rows[v].size();
-    const MatrixView<T> X = PingPong<T>::take(input, r, shape_.columns[v]);
-    ops_->gather(items.X[v], rows[v], {}, X);
+    auto& rows = embedding.rows;
+    rows.clear();
+    for (std::size_t i = 0; i < count; ++i) {
+      const bool there = items.W(begin + i, v) != 0;
+      embedding.slots(i, v) = there ? static_cast<std::int32_t>(offset + rows.size()) : kNoRow;
+      if (there) rows.push_back(static_cast<std::uint32_t>(begin + i));
+    }
+    const std::size_t r = rows.size();
+    const MatrixView<T> X = PingPong<T>::take(embedding.input, r, shape_.columns[v]);
+    ops_->gather(items.X[v], rows, {}, X);
     for (std::size_t c = 0; c < channels(); ++c) {
-      const MatrixView<T> S = result.S[c].view().slice(offset, r);
-      views_[v].encoders[c].predict(*ops_, parameters_, X, scratch, S);
-      views_[v].norms[c].predict(*ops_, parameters_, norm_, saved.view().top(r), S);
+      const MatrixView<T> S = embedding.S[c].view().slice(offset, r);
+      views_[v].encoders[c].predict(*ops_, parameters_, X, embedding.scratch, S);
+      views_[v].norms[c].predict(*ops_, parameters_, norm_, embedding.saved.view().top(r), S);
     }
     offset += r;
   }
-  return result;
 }
 
 template <class T>
 void MtdNetwork<T>::predict(const Items& items, MatrixView<T> scores) const {
-  for (std::size_t begin = 0; begin < items.rows(); begin += kPredictRows) {
-    const std::size_t count = std::min(kPredictRows, items.rows() - begin);
-    const Embedding embedding = embed(items, begin, count);
-    Matrix<T> F(count, embedding_), mean(channels() == 2 ? count : 0, embedding_);
-    ops_->collect(embedding.S[0], embedding.slots, Share::mean, false, F);
-    if (channels() == 2) {
-      ops_->collect(embedding.S[1], embedding.slots, Share::mean, false, mean);
-      if (options_.gate) {
-        Matrix<T> gated(count, embedding_);
-        ops_->gate_forward(F, mean, gated);
-        F.swap(gated);
-      } else {
-        ops_->copy(mean, true, F);
+  const std::size_t n = items.rows(), blocks = (n + kPredictRows - 1) / kPredictRows;
+  const auto workers = static_cast<std::size_t>(threads());
+  // Many blocks: each thread takes its own through the whole network. Few: the threads share every product.
+  const std::size_t grain = blocks < 2 * workers ? blocks : std::max<std::size_t>(1, blocks / (8 * workers));
+  parallel_for(blocks, grain, [&](std::size_t first, std::size_t end) {
+    Embedding embedding(*this, std::min(n, kPredictRows));
+    for (std::size_t b = first; b < end; ++b) {
+      const std::size_t begin = n * b / blocks, count = n * (b + 1) / blocks - begin;
+      embed(items, begin, count, embedding);
+      const Slots slots = embedding.slots.view().top(count);
+      MatrixView<T> F = embedding.fused[0].view().top(count);
+      ops_->collect(embedding.S[0], slots, Share::mean, false, F);
+      if (channels() == 2) {
+        const MatrixView<T> mean = embedding.fused[1].view().top(count);
+        ops_->collect(embedding.S[1], slots, Share::mean, false, mean);
+        if (options_.gate) {
+          const MatrixView<T> gated = PingPong<T>::take(embedding.scratch.first, count, embedding_);
+          ops_->gate_forward(F, mean, gated);
+          F = gated;
+        } else {
+          ops_->copy(mean, true, F);
+        }
       }
+      if (options_.fused_relu) ops_->relu_forward(F, F);
+      const MatrixView<T> out = scores.slice(begin, count);
+      classifier_.predict(*ops_, parameters_, F, false, out);
+      ops_->sigmoid(out, out);
     }
-    if (options_.fused_relu) ops_->relu_forward(F, F);
-    const MatrixView<T> out = scores.slice(begin, count);
-    classifier_.predict(*ops_, parameters_, F, false, out);
-    ops_->sigmoid(out, out);
-  }
+  });
 }
 
 template <class T>
@@ -219,9 +239,10 @@ void MtdNetwork<T>::channels(const Items& items, std::vector<Matrix<T>>& shared,
   for (auto* matrices : out) matrices->clear();
   for (std::size_t c = 0; c < channels(); ++c)
     for (std::size_t v = 0; v < views_.size(); ++v) out[c]->emplace_back(items.rows(), embedding_);
+  Embedding embedding(*this, std::min(items.rows(), kPredictRows));
   for (std::size_t begin = 0; begin < items.rows(); begin += kPredictRows) {
     const std::size_t count = std::min(kPredictRows, items.rows() - begin);
-    const Embedding embedding = embed(items, begin, count);
+    embed(items, begin, count, embedding);
     for (std::size_t c = 0; c < channels(); ++c)
       for (std::size_t v = 0; v < views_.size(); ++v)
         for (std::size_t i = 0; i < count; ++i)
@@ -233,7 +254,8 @@ void MtdNetwork<T>::channels(const Items& items, std::vector<Matrix<T>>& shared,
 
 template <class T>
 Matrix<T> MtdNetwork<T>::channel_similarity(const Items& items, std::size_t row) const {
-  const Embedding embedding = embed(items, row, 1);
+  Embedding embedding(*this, 1);
+  embed(items, row, 1, embedding);
   const std::size_t m = views_.size();
   Matrix<T> all(channels() * m, embedding_), similarity(channels() * m, channels() * m);
   for (std::size_t c = 0; c < channels(); ++c)

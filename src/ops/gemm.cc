@@ -51,8 +51,9 @@ struct Finish {
 };
 
 constexpr std::size_t kFewRows = 4;        // up to here W is used as it lies, without packing
-constexpr std::size_t kRowChunk = 256;     // rows packed at once
+constexpr std::size_t kRowChunk = 256;     // rows packed at once, times the factors in a word
 constexpr std::size_t kDepthChunk = 8192;  // factors packed at once
+constexpr std::size_t kCrowd = 128;        // rows that a cache can hold even if they crowd, see crowds()
 
 // A few rows: the time is that of reading W once.
 void few_rows(const Kernels& k, MatrixView<const float> X, MatrixView<const float> W, Precision precision,
@@ -147,13 +148,90 @@ void product_chunk(const Kernels& k, const Factor& L, std::size_t row, std::size
   });
 }
 
+// Rows a multiple of 4 KB apart fall on the same lines of a cache, and drive each other out.
+bool crowds(std::size_t stride) {
+  constexpr std::size_t kPage = 4096 / sizeof(float), kLine = 64 / sizeof(float);
+  const std::size_t from = stride % kPage;
+  return from < kLine || kPage - from < kLine;
+}
+
+// How `workers` share C: parts of its rows times parts of its columns.
+struct Split {
+  Parts rows, columns;
+};
+Split split_for(std::size_t rows, std::size_t columns, std::size_t workers) {
+  constexpr std::size_t kVector = 16, kWidest = 2048;  // columns, at most, of a task
+  constexpr std::size_t kReading = 2;  // a row of W read costs as much as so many rows of work
+  const std::size_t vectors = ceil_div(columns, kVector);
+  std::size_t best = 1, least = 0;
+  for (std::size_t r = 1; r <= std::min(workers, rows); ++r) {
+    if (workers % r != 0) continue;
+    const std::size_t cost = (ceil_div(rows, r) + kReading) * ceil_div(vectors, workers / r);
+    if (least == 0 || cost < least) best = r, least = cost;
+  }
+  const std::size_t most = std::min(ceil_div(vectors, workers / best) * kVector, kWidest);
+  return {Parts(rows, ceil_div(rows, best)), Parts(vectors, most / kVector)};
+}
+
+// C = or += A B in f32 without packing. A task takes block after block of depth, and in it all its rows for a
+// tile's columns after the other, so that these columns of B come from memory once.
+void lying_product(const Kernels& k, MatrixView<const float> A, MatrixView<const float> B, bool accumulate,
+                   const Finish& last, MatrixView<float> C) {
+  const Split split = split_for(C.rows, C.cols, static_cast<std::size_t>(threads()));
+  const Parts blocks(A.cols, k.depth);
+  const std::size_t tasks = split.rows.count * split.columns.count;
+  const double work = static_cast<double>(A.size()) * static_cast<double>(C.cols);
+  parallel_for(tasks, grain_for(tasks, work), [&](std::size_t first, std::size_t end_of_tasks) {
+    thread_local Scratch copy_scratch;
+    const std::size_t pitch = k.depth + 16;
+    for (std::size_t t = first; t < end_of_tasks; ++t) {
+      const std::size_t row = split.rows.begin(t % split.rows.count),
+                        rows = split.rows.size(t % split.rows.count);
+      const std::size_t column = split.columns.begin(t / split.rows.count) * 16,
+                        end = std::min(split.columns.begin(t / split.rows.count + 1) * 16, C.cols);
+      const Parts panels(rows, k.rows);
+      for (std::size_t b = 0; b < blocks.count; ++b) {
+        const std::size_t d = blocks.begin(b), depth = blocks.size(b);
+        MatrixView<const float> left(&A(row, d), rows, depth, A.stride);
+        if (crowds(A.stride)) {
+          MatrixView<float> copy(copy_scratch.floats(rows * pitch), rows, depth, pitch);
+          for (std::size_t r = 0; r < rows; ++r) std::copy_n(&left(r, 0), depth, &copy(r, 0));
+          left = copy;
+        }
+        const bool ends = b + 1 == blocks.count;
+        for (std::size_t j = column; j < end; j += k.columns) {
+          const std::size_t n = std::min(k.columns, end - j);
+          const TileEnd end_of_tile{
+              accumulate || b > 0, ends && last.bias != nullptr ? last.bias + j : nullptr, ends && last.relu};
+          // What comes next: the next columns of this block, or the first of the next one.
+          MatrixView<const float> next;
+          if (j + n < end)
+            next = {&B(d, j + n), depth, k.columns, B.stride};
+          else if (!ends)
+            next = {&B(d + depth, column), blocks.size(b + 1), k.columns, B.stride};
+          for (std::size_t p = 0; p < panels.count; ++p) {
+            const std::size_t n0 = next.rows * p / panels.count, n1 = next.rows * (p + 1) / panels.count;
+            RowsAhead ahead{next.data + n0 * next.stride, next.stride, n1 - n0};
+            k.lying_tile({depth, &left(panels.begin(p), 0), left.stride, &B(d, j), B.stride,
+                          &C(row + panels.begin(p), j), C.stride},
+                         panels.size(p), n, end_of_tile, ahead);
+          }
+        }
+      }
+    }
+  });
+}
+
 void product(const Kernels& k, const Factor& L, const Factor& R, bool accumulate, const Finish& last,
              MatrixView<float> C) {
   if (L.depth() == 0) {
     for (std::size_t i = 0; i < C.rows && !accumulate; ++i) std::fill_n(&C(i, 0), C.cols, 0.f);
     if (last.needed()) k.finish(C.data, C.stride, C.rows, C.cols, last.bias, last.relu);
   }
-  const Parts chunks(C.rows, kRowChunk);
+  if (L.depth() != 0 && k.lying_tile != nullptr && L.along && !R.along &&
+      (L.depth() <= kCrowd || !crowds(R.S.stride)))
+    return lying_product(k, L.S, R.S, accumulate, last, C);
+  const Parts chunks(C.rows, kRowChunk * k.group);
   for (std::size_t c = 0; c < chunks.count; ++c)
     for (std::size_t d = 0; d < L.depth(); d += kDepthChunk) {
       const std::size_t depth = std::min(kDepthChunk, L.depth() - d);

@@ -15,6 +15,7 @@ struct Avx512F32 : Avx512 {
 };
 
 struct AsIs {
+  static constexpr bool kAsIs = true;
   static constexpr std::size_t kGroup = 1;
   static __m512 round(__m512 x) { return x; }
   static __m512 across(const float* p, std::size_t, __mmask16 mask, std::size_t) {
@@ -25,6 +26,7 @@ struct AsIs {
 
 // Rounded to bf16 (ties to even; NaN stays), kept as f32.
 struct Rounded {
+  static constexpr bool kAsIs = false;
   static constexpr std::size_t kGroup = 1;
   static __m512 round(__m512 x) {
     const __m512i bits = _mm512_castps_si512(x);

@@ -76,6 +76,39 @@ class Ahead {
   Strip strips_[8];
 };
 
+// Asks for the up to `kColumns` floats from `row` on; kNear 3: into the nearest cache, 1: into a farther one.
+// (Inlined always: g++ drops the call of a function that does nothing but prefetch.)
+template <std::size_t kColumns, int kNear>
+[[gnu::always_inline]] inline void ask_for_row(const float* row) {
+#pragma GCC unroll 4
+  for (std::size_t c = 0; c < kColumns; c += 16) __builtin_prefetch(row + c, 0, kNear);
+  __builtin_prefetch(row + kColumns - 1, 0, kNear);  // rows need not begin with a line
+}
+
+// Rows that will be wanted after the tile at hand, asked for one a step.
+struct RowsAhead {
+  const float* row = nullptr;
+  std::size_t stride = 0, count = 0;
+  template <std::size_t kColumns>
+  [[gnu::always_inline]] void ask() {
+    if (count == 0) return;
+    --count;
+    ask_for_row<kColumns, 1>(row);
+    row += stride;
+  }
+};
+
+// A tile of a product whose factors lie in rows: C (m, n) = A (m, depth) B (depth, n).
+struct LyingTile {
+  std::size_t depth;
+  const float* A;
+  std::size_t a_stride;
+  const float* B;
+  std::size_t b_stride;
+  float* C;
+  std::size_t c_stride;
+};
+
 // What becomes of the sums of a tile: added to what C holds, the bias of its columns added (may be null),
 // max(0, .).
 struct TileEnd {
@@ -100,6 +133,9 @@ struct Kernels {
   // C (m, n) = left panel * right panel, ended as `end` says. Asks for the memory of `ahead` meanwhile.
   void (*tile)(std::size_t groups, const std::uint32_t* left, const std::uint32_t* right, float* C,
                std::size_t stride, std::size_t m, std::size_t n, const TileEnd& end, Ahead& ahead);
+
+  // A tile in f32 of factors that are not packed but used where they lie; null where factors are rounded.
+  void (*lying_tile)(const LyingTile& t, std::size_t m, std::size_t n, const TileEnd& end, RowsAhead& ahead);
 
   // Y (m, n) += X (m, depth) W (depth, n) without packing, for a few rows. `X` is already rounded.
   void (*direct)(const float* X, std::size_t x_stride, const float* W, std::size_t w_stride,

@@ -12,6 +12,7 @@ namespace {
 
 // What a packed word holds: the number itself ...
 struct AsIs {
+  static constexpr bool kAsIs = true;
   template <class V>
   static V round(V x) {
     return x;
@@ -21,6 +22,7 @@ struct AsIs {
 // ... or the number rounded to bf16 (ties to even; NaN stays), kept as f32 for machines without bf16
 // products.
 struct Rounded {
+  static constexpr bool kAsIs = false;
   static float round(float x) { return _mm_cvtss_f32(round(_mm_set_ss(x))); }
   static __m128 round(__m128 x) {
     const __m128i bits = _mm_castps_si128(x), one = _mm_set1_epi32(1);

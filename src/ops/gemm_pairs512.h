@@ -18,6 +18,7 @@ inline __m512i as_words(__m512bh pairs) {
 }
 
 struct Bf16Pairs {
+  static constexpr bool kAsIs = false;
   static constexpr std::size_t kGroup = 2;
 
   static __m512 round(__m512 x) {

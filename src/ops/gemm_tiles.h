@@ -16,27 +16,10 @@
 namespace lacuna {
 namespace {
 
-// C (M, n) with M known: the sums stay in registers while the panels stream by.
+// The sums of a tile go to C (M, n) as `end` says.
 template <class S, std::size_t M, std::size_t kVectors>
-void fixed_tile(std::size_t groups, const std::uint32_t* left, const std::uint32_t* right, float* C,
-                std::size_t stride, std::size_t n, const TileEnd& end, Ahead& ahead) {
-  typename S::Vector sum[M][kVectors];
-#pragma GCC unroll 16
-  for (std::size_t i = 0; i < M; ++i)
-#pragma GCC unroll 4
-    for (std::size_t v = 0; v < kVectors; ++v) sum[i][v] = S::set(0);
-  for (std::size_t g = 0; g < groups; ++g) {
-    ahead.fetch();
-    typename S::Words b[kVectors];
-#pragma GCC unroll 4
-    for (std::size_t v = 0; v < kVectors; ++v) b[v] = S::load_words(right + g * S::kColumns + v * S::kLanes);
-#pragma GCC unroll 16
-    for (std::size_t i = 0; i < M; ++i) {
-      const typename S::Words a = S::broadcast_words(left + g * S::kRows + i);
-#pragma GCC unroll 4
-      for (std::size_t v = 0; v < kVectors; ++v) sum[i][v] = S::dot(sum[i][v], a, b[v]);
-    }
-  }
+[[gnu::always_inline]] inline void end_tile(const typename S::Vector (&sum)[M][kVectors], float* C,
+                                            std::size_t stride, std::size_t n, const TileEnd& end) {
 #pragma GCC unroll 16
   for (std::size_t i = 0; i < M; ++i)
 #pragma GCC unroll 4
@@ -59,6 +42,30 @@ void fixed_tile(std::size_t groups, const std::uint32_t* left, const std::uint32
     }
 }
 
+// C (M, n) with M known: the sums stay in registers while the panels stream by.
+template <class S, std::size_t M, std::size_t kVectors>
+void fixed_tile(std::size_t groups, const std::uint32_t* left, const std::uint32_t* right, float* C,
+                std::size_t stride, std::size_t n, const TileEnd& end, Ahead& ahead) {
+  typename S::Vector sum[M][kVectors];
+#pragma GCC unroll 16
+  for (std::size_t i = 0; i < M; ++i)
+#pragma GCC unroll 4
+    for (std::size_t v = 0; v < kVectors; ++v) sum[i][v] = S::set(0);
+  for (std::size_t g = 0; g < groups; ++g) {
+    ahead.fetch();
+    typename S::Words b[kVectors];
+#pragma GCC unroll 4
+    for (std::size_t v = 0; v < kVectors; ++v) b[v] = S::load_words(right + g * S::kColumns + v * S::kLanes);
+#pragma GCC unroll 16
+    for (std::size_t i = 0; i < M; ++i) {
+      const typename S::Words a = S::broadcast_words(left + g * S::kRows + i);
+#pragma GCC unroll 4
+      for (std::size_t v = 0; v < kVectors; ++v) sum[i][v] = S::dot(sum[i][v], a, b[v]);
+    }
+  }
+  end_tile<S>(sum, C, stride, n, end);
+}
+
 template <class S, std::size_t M = S::kRows>
 void tile(std::size_t groups, const std::uint32_t* left, const std::uint32_t* right, float* C,
           std::size_t stride, std::size_t m, std::size_t n, const TileEnd& end, Ahead& ahead) {
@@ -68,6 +75,69 @@ void tile(std::size_t groups, const std::uint32_t* left, const std::uint32_t* ri
     fixed_tile<S, M, 1>(groups, left, right, C, stride, n, end, ahead);
   else
     fixed_tile<S, M, S::kColumns / S::kLanes>(groups, left, right, C, stride, n, end, ahead);
+}
+
+// C (M, n) = A (M, depth) B (depth, n), both where they lie; kWhole: n fills all vectors. What the loop reads
+// is asked for in time: a row of B kSoon steps before its use, C in the first steps if it is added to, then
+// what comes after this tile.
+template <class S, std::size_t M, std::size_t kVectors, bool kWhole>
+void fixed_lying_tile(const LyingTile& t, std::size_t n, const TileEnd& end, RowsAhead& ahead) {
+  constexpr std::size_t kSoon = 4, kPointers = (M + 2) / 3;
+  typename S::Vector sum[M][kVectors];
+#pragma GCC unroll 16
+  for (std::size_t i = 0; i < M; ++i)
+#pragma GCC unroll 4
+    for (std::size_t v = 0; v < kVectors; ++v) sum[i][v] = S::set(0);
+  const float* a[kPointers];  // every third row: the address of the others is one addition
+  for (std::size_t p = 0; p < kPointers; ++p) a[p] = t.A + 3 * p * t.a_stride;
+  const float* b_row = t.B;
+  const auto step = [&]() __attribute__((always_inline)) {
+    typename S::Vector b[kVectors];
+    ask_for_row<S::kColumns, 3>(b_row + kSoon * t.b_stride);
+#pragma GCC unroll 4
+    for (std::size_t v = 0; v < kVectors; ++v)
+      b[v] = kWhole || v + 1 < kVectors ? S::load(b_row + v * S::kLanes)
+                                        : S::load_some(b_row + v * S::kLanes, n - v * S::kLanes);
+    b_row += t.b_stride;
+#pragma GCC unroll 16
+    for (std::size_t i = 0; i < M; ++i) {
+      const typename S::Vector x = S::set(a[i / 3][i % 3 * t.a_stride]);
+#pragma GCC unroll 4
+      for (std::size_t v = 0; v < kVectors; ++v) sum[i][v] = S::multiply_add(x, b[v], sum[i][v]);
+    }
+#pragma GCC unroll 8
+    for (std::size_t p = 0; p < kPointers; ++p) {
+      ++a[p];
+      asm("" : "+r"(a[p]));  // g++ would keep the pointers in a vector register and take them out again
+    }
+  };
+  std::size_t k = 0;
+  if (end.accumulate)
+    for (; k < M && k < t.depth; ++k) {
+      ask_for_row<S::kColumns, 3>(t.C + k * t.c_stride);
+      step();
+    }
+  RowsAhead next = ahead;
+  for (; k < t.depth; ++k) {
+    next.ask<S::kColumns>();
+    step();
+  }
+  ahead = next;
+  end_tile<S>(sum, t.C, t.c_stride, n, end);
+}
+
+template <class S, std::size_t M = S::kRows>
+void lying_tile(const LyingTile& t, std::size_t m, std::size_t n, const TileEnd& end, RowsAhead& ahead) {
+  constexpr std::size_t kVectors = S::kColumns / S::kLanes;
+  static_assert(kVectors == 2);
+  if constexpr (M > 1)
+    if (m < M) return lying_tile<S, M - 1>(t, m, n, end, ahead);
+  if (n == S::kColumns)
+    fixed_lying_tile<S, M, 2, true>(t, n, end, ahead);
+  else if (n > S::kLanes)
+    fixed_lying_tile<S, M, 2, false>(t, n, end, ahead);
+  else
+    fixed_lying_tile<S, M, 1, false>(t, n, end, ahead);
 }
 
 // Four rows of W at a time, so that Y is read and written once for four steps of the sum.
@@ -201,6 +271,7 @@ constexpr Kernels make_kernels(std::size_t group, std::size_t depth) {
           Pack::template across<S::kColumns>,
           Pack::template along<S::kColumns>,
           tile<S>,
+          Elements::kAsIs ? lying_tile<S> : nullptr,
           direct<S, Elements>,
           finish<S>,
           keep<S>,
