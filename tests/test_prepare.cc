@@ -297,7 +297,7 @@ TEST(Prepare, RootPcaDoesNotDependOnUnits) {
   Matrix<float> X(40, 6), scaled(40, 6);
   Random random(4, Purpose::test);
   for (std::size_t i = 0; i < X.values().size(); ++i) {
-    X.values()[i] = random.normal();
+    X.values()[i] = std::copysign(random.normal(), i % 8 == 0 ? -1.f : 1.f);
     scaled.values()[i] = 4096 * X.values()[i];
   }
   a.data.views[1].features = Table<float>(std::move(X));
@@ -307,6 +307,25 @@ TEST(Prepare, RootPcaDoesNotDependOnUnits) {
               q = Preparation::fit(y, of_kind("root-pca", 4)).apply(y, false);
   for (std::size_t i = 0; i < p.X[1].values().size(); ++i)
     EXPECT_NEAR(p.X[1].values()[i], q.X[1].values()[i], 1e-4);
+}
+
+// Where both signs are common 0 is the middle of the values; their root would keep little but the sign.
+TEST(Prepare, RootPcaTakesNoRootOfTwoSidedViews) {
+  Case c = make_case(40, 6, false);
+  const Selection rows = first_rows(c.data, 40);
+  for (const std::size_t every : {2, 4, 5, 40}) {  // every so many values are negative
+    Matrix<float> X(40, 6);
+    Random random(6, Purpose::test);
+    for (std::size_t i = 0; i < X.values().size(); ++i)
+      X.values()[i] = std::copysign(random.uniform(.1f, 5), i % every == 0 ? -1.f : 1.f);
+    c.data.views[1].features = Table<float>(std::move(X));
+    const Preparation fitted = Preparation::fit(rows, of_kind("root-pca", 4));
+    EXPECT_EQ(fitted.views()[1].power, every <= 4 ? 0 : .25) << every;
+    if (every > 4) continue;
+    const Items p = fitted.apply(rows, false),
+                q = Preparation::fit(rows, of_kind("pca", 4)).apply(rows, false);
+    EXPECT_TRUE(std::ranges::equal(p.X[1].values(), q.X[1].values()));
+  }
 }
 
 TEST(Prepare, SmallValuesUseTheSteeperLogarithm) {

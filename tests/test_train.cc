@@ -366,6 +366,25 @@ TEST(Train, ResumeFromAnyStepEndsWithTheSameBits) {
   std::filesystem::remove(path);
 }
 
+// A decay that is meant for 400 rows is twice as strong on 100 of them, and as it is on 400.
+TEST(Train, DecayGrowsAsRowsGetFewer) {
+  const Items train = make_items(100, 1), none = make_items(0, 2);
+  const auto trained = [&](double decay, double rows) {
+    TrainOptions options;
+    options.epochs = 3;
+    options.batch = 32;
+    options.weight_decay = decay;
+    options.decay_rows = rows;
+    LinearNetwork network(train);
+    FitContext context;
+    train_network(network, train, none, options, context);
+    return network.numbers();
+  };
+  EXPECT_EQ(trained(5, 400), trained(10, 0));
+  EXPECT_EQ(trained(5, 100), trained(5, 0));
+  EXPECT_NE(trained(5, 400), trained(5, 0));
+}
+
 TEST(Train, ABrokenCheckpointIsRefused) {
   const Items train = make_items(20, 1);
   LinearNetwork network(train);

@@ -36,8 +36,7 @@ def read(argument):
         return name, [(float(seconds), float(ap))]
     path, _, per_epoch = source.partition("@")
     with open(path) as file:
-        lines = json.load(file)
-    lines = lines["epochs"] if isinstance(lines, dict) else lines
+        lines = json.load(file)["history"]
     points = [(line["epoch"] * float(per_epoch) if per_epoch else line["seconds"], line["validation"]["AP"])
               for line in lines if line.get("validation")]
     if not points:

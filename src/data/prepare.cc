@@ -15,6 +15,7 @@ namespace lacuna {
 namespace {
 
 constexpr double kRootPower = .25;              // of root-pca
+constexpr double kTwoSided = .25;               // it takes no root where the rarer sign has that share
 constexpr std::size_t kKernelDirections = 256;  // of rbf-pca, before the kernel
 
 std::string checked_kind(const std::string& kind, const std::string& where) {
@@ -229,10 +230,24 @@ View gather(const View& view, const std::vector<std::uint32_t>& rows, const Squa
   return result;
 }
 
-float largest_magnitude(const View& view, const std::vector<std::uint32_t>& rows) {
-  float largest = 0;
+struct Extent {
+  float largest = 0;  // |x|
+  std::size_t positive = 0, negative = 0;
+  // Both signs are common: 0 is then a middle, not an end, and a root would keep little but the sign.
+  bool two_sided() const {
+    return positive + negative > 0 && static_cast<double>(std::min(positive, negative)) >=
+                                          kTwoSided * static_cast<double>(positive + negative);
+  }
+};
+
+Extent extent_of(const View& view, const std::vector<std::uint32_t>& rows) {
+  Extent extent;
   const auto each = [&](std::span<const float> values) {
-    for (const float x : values) largest = std::max(largest, std::abs(x));
+    for (const float x : values) {
+      extent.largest = std::max(extent.largest, std::abs(x));
+      extent.positive += x > 0;
+      extent.negative += x < 0;
+    }
   };
   if (const auto* table = std::get_if<Table<float>>(&view.features)) {
     for (const std::uint32_t i : rows) each(table->row(i));
@@ -241,7 +256,7 @@ float largest_magnitude(const View& view, const std::vector<std::uint32_t>& rows
     for (const std::uint32_t i : rows)
       each(csr.value.row(0).subspan(csr.start(0, i), csr.start(0, i + 1) - csr.start(0, i)));
   }
-  return largest;
+  return extent;
 }
 
 void fit_scaling(const View& view, const std::vector<std::uint32_t>& rows, Preparation::ViewMap& map) {
@@ -326,8 +341,9 @@ void fit_projection(const Dataset& data, std::size_t v, const std::vector<std::u
                     const PrepareOptions& options, Preparation::ViewMap& map) {
   const View& view = data.views[v];
   const bool kernel = map.kind == "rbf-pca";
-  if (map.kind == "log-pca" || kernel) map.log_scale = largest_magnitude(view, rows) <= 1 ? 100 : 1;
-  if (map.kind == "root-pca") map.power = kRootPower;
+  const Extent extent = extent_of(view, rows);
+  if (map.kind == "log-pca" || kernel) map.log_scale = extent.largest <= 1 ? 100 : 1;
+  if (map.kind == "root-pca" && !extent.two_sided()) map.power = kRootPower;
   const View gathered = gather(view, rows, Squash(map));
   std::vector<std::uint32_t> all(rows.size());
   std::iota(all.begin(), all.end(), 0u);

@@ -5,7 +5,8 @@
 //   minmax    each feature to [0, 1] (clamped when applied)
 //   pca       centred, projected on the leading directions, one scale
 //   log-pca   sign(x) log(1 + s|x|) first, then as pca
-//   root-pca  sign(x) |x|^(1/4) first, then as pca: needs no scale s (docs/best.md)
+//   root-pca  sign(x) |x|^(1/4) first, then as pca: needs no scale s (docs/best.md); pca where both signs
+//             are common
 //   rbf-pca   as log-pca with 256 directions, then the leading coordinates of a Gaussian kernel
 //   (data/kernel_map.h) auto      chosen by looking at the view; the reason is kept
 // A missing instance is a zero row after preparation, whatever the kind.

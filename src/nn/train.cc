@@ -54,7 +54,7 @@ class Training {
     rule_.momentum = options.momentum;
     rule_.beta2 = options.beta2;
     rule_.epsilon = options.epsilon;
-    rule_.weight_decay = options.weight_decay;
+    rule_.weight_decay = decay_for(options, train.rows());
     if (val.rows() > 0) {
       truth_ = truth_of(val);
       scores_ = Matrix<float>(val.rows(), val.labels());
@@ -294,6 +294,10 @@ void TrainOptions::declare(Options& o) {
   o.add("beta2", beta2, "β2 of adam").range(0, .9999999);
   o.add("epsilon", epsilon, "ε of adam").range(1e-30, 1);
   o.add("weight-decay", weight_decay, "weight decay; decoupled with adamw").range(0, 1e3);
+  o.add("decay-rows", decay_rows,
+        "training rows that weight-decay is meant for; with n rows it is times √(decay-rows / n); 0 = as it "
+        "is")
+      .range(0, 1e12);
   o.add("schedule", schedule, "learning rate after the warm-up").choices({"constant", "cosine"});
   o.add("warm-up", warm_up, "epochs over which the learning rate rises from 0").range(0, kMany);
   o.add("average", average, "decay of the running average of the parameters, which then predicts; 0 = none")
@@ -307,6 +311,11 @@ void TrainOptions::declare(Options& o) {
         "micro-F1 + macro-F1, "
         "a metric, or the last")
       .choices(selections);
+}
+
+double decay_for(const TrainOptions& options, std::size_t rows) {
+  const double ratio = options.decay_rows > 0 ? options.decay_rows / static_cast<double>(rows) : 1;
+  return options.weight_decay * std::sqrt(ratio);
 }
 
 double selection_score(const Metrics& metrics, const std::string& select) {

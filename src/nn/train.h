@@ -29,6 +29,7 @@ struct TrainOptions {
   double beta2 = .999;
   double epsilon = 1e-8;
   double weight_decay = 0;            // on matrices only where the network says so (ParameterView::decay)
+  double decay_rows = 0;              // training rows that weight_decay is meant for; 0 = any number
   std::string schedule = "constant";  // constant, cosine
   double warm_up = 0;                 // epochs over which the rate rises from 0
   double average = 0;                 // decay of the running average of the parameters; 0 = none
@@ -39,6 +40,10 @@ struct TrainOptions {
 
   void declare(Options& options);
 };
+
+// The weight decay of a training on so many rows: fewer rows need more of it. √ is what was found by trying
+// (docs/best.md): constant decay is too weak on small sets, decay inverse to the rows too strong.
+double decay_for(const TrainOptions& options, std::size_t rows);
 
 // The number that selection maximises.
 double selection_score(const Metrics& metrics, const std::string& select);
