@@ -60,7 +60,7 @@ const Row kTable[] = {
     {"optimiser", {"adamw", "sgd", "sgd", "sgd"}},
     {"rate", {"1e-3", "0.1", "0.1", "0.1"}},
     {"weight-decay", {"5", "0", "0", "0"}},
-    {"decay-rows", {"3499", "0", "0", "0"}},  // those of Corel5k, where 5 was found
+    {"decay-rows", {"3500", "0", "0", "0"}},  // those of Corel5k, where 5 was found
     {"schedule", {"cosine", "constant", "constant", "constant"}},
     {"warm-up", {"1", "0", "0", "0"}},
     {"average", {"0.99", "0", "0", "0"}},
