@@ -9,6 +9,7 @@
 #include <iostream>
 #include <map>
 #include <nlohmann/json.hpp>
+#include <set>
 #include <thread>
 
 #include "base/files.h"
@@ -172,6 +173,38 @@ TEST_F(Cells, AFailedCellIsRecordedAndDoesNotStopTheRest) {
   EXPECT_EQ(failures, 2u);
   ASSERT_EQ(run({"report", folder}, directory_ / "log"), 0);
   EXPECT_NE(read_text(folder + "/report.html").find("2 cells failed: mtd on"), std::string::npos);
+}
+
+TEST_F(Cells, TimingMeasuresEachCellInAProcessOfItsOwn) {
+  const std::string folder = directory_ / "timed";
+  const std::vector<std::string> words = {"bench",        "timing",    "--data", data_,       "--methods",
+                                          "prior,naim3l", "--repeats", "2",      "--threads", "1",
+                                          "--out",        folder,      "--json"};
+  ASSERT_EQ(run(words, directory_ / "timed.json"), 0);
+  const json outcome = json::parse(read_text(directory_ / "timed.json"));
+  EXPECT_EQ(outcome.at("ran_here"), 4);
+  std::set<int> processes;
+  for (const auto& cell : outcome.at("cells")) {
+    const json& measured = cell.at("run");
+    processes.insert(measured.at("process").get<int>());
+    EXPECT_GT(measured.at("peak_bytes"), 1 << 20);
+    EXPECT_GT(measured.at("seconds").at("fit"), 0);
+    EXPECT_GE(measured.at("seconds").at("fit_processor"), 0);
+  }
+  EXPECT_EQ(processes.size(), 4u);
+  // The results are those of the table, which runs all cells in one process.
+  ASSERT_EQ(run({"bench", "table", "--data", data_, "--methods", "prior,naim3l", "--repeats", "2", "--out",
+                 folder, "--json"},
+                directory_ / "table.json"),
+            0);
+  EXPECT_EQ(json::parse(read_text(directory_ / "table.json")).at("ran_here"), 0);
+  EXPECT_EQ(run({"bench", "cell", "0123456789abcdef", "--spec",
+                 read_text(folder + "/cells/" + outcome.at("cells")[0].at("cell").get<std::string>() +
+                           "/spec.json"),
+                 "--out", folder},
+                directory_ / "log"),
+            2)
+      << "the id of another cell";
 }
 
 TEST_F(Cells, RerunTellsTheSameFromAnother) {

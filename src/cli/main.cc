@@ -30,6 +30,7 @@ constexpr Verb kVerbs[] = {
     {"bench similarity", "how MTD's channels come apart", bench_similarity},
     {"bench timing", "seconds and memory of every method", bench_timing},
     {"bench missing", "metrics against the share of missing data", bench_missing},
+    {"bench cell", "run one cell and store it", bench_cell},
     {"bench rerun", "repeat one cell and compare", bench_rerun},
     {"report", "a page about experiments, with tables and plots", report},
 };

@@ -46,6 +46,7 @@ int bench_sensitivity(const Arguments& arguments);
 int bench_similarity(const Arguments& arguments);
 int bench_timing(const Arguments& arguments);
 int bench_missing(const Arguments& arguments);
+int bench_cell(const Arguments& arguments);
 int bench_rerun(const Arguments& arguments);
 int report(const Arguments& arguments);
 

@@ -385,8 +385,33 @@ void record_plan(const Plan& plan, const BenchOptions& options, const CellStore&
            path, key);
 }
 
+std::string run_claimed(const Claim& claim, const CellSpec& spec, const BenchOptions& options,
+                        CellStore& store, Shelf& shelf) {
+  std::string error;
+  Exit code = Exit::failed;
+  try {
+    const CellFiles files = run_cell(spec, shelf);
+    store.finish(claim, files.text(options.keep_scores));
+    return files.result.contains("metrics")
+               ? fmt::format(": {} {:.4f}", options.metric, files.result["metrics"].value(options.metric, 0.))
+               : "";
+  } catch (const Error& caught) {
+    if (caught.code() == Exit::interrupted) throw;
+    error = caught.what();
+    code = caught.code();
+  } catch (const std::exception& caught) {
+    error = caught.what();
+  }
+  store.fail(claim, {{"schema", "lacuna.failure.1"},
+                     {"spec", spec.json()},
+                     {"error", error},
+                     {"code", static_cast<int>(code)}});
+  return " failed: " + error;
+}
+
 BenchOutcome work_off(const Plan& plan, const BenchOptions& options, CellStore& store, Shelf& shelf,
-                      const std::function<void(const BenchProgress&)>& tell) {
+                      const std::function<void(const BenchProgress&)>& tell,
+                      const std::function<void(const PlannedCell&)>& apart) {
   using State = CellStore::State;
   // One cell may stand at several places; it is run once.
   std::vector<const PlannedCell*> cells;
@@ -431,9 +456,9 @@ BenchOutcome work_off(const Plan& plan, const BenchOptions& options, CellStore& 
     for (std::size_t i = 0; i < cells.size(); ++i) {
       if (states[i] == State::done || states[i] == State::failed) continue;
       const PlannedCell& cell = *cells[i];
-      const auto claim = store.claim(cell.id);
-      if (claim == nullptr) {
-        states[i] = store.state(cell.id);
+      auto claim = apart ? nullptr : store.claim(cell.id);
+      states[i] = store.state(cell.id);
+      if (apart ? states[i] != State::open : claim == nullptr) {
         waiting = waiting || states[i] == State::running || states[i] == State::open;
         continue;
       }
@@ -444,31 +469,16 @@ BenchOutcome work_off(const Plan& plan, const BenchOptions& options, CellStore& 
       note = "running " + what;
       report();
       const Stopwatch watch;
-      try {
-        const CellFiles files = run_cell(cell.spec, shelf);
-        store.finish(*claim, files.text(options.keep_scores));
-        states[i] = State::done;
-        note = what;
-        if (files.result.contains("metrics"))
-          note +=
-              fmt::format(": {} {:.4f}", options.metric, files.result["metrics"].value(options.metric, 0.));
-        note += ", " + duration_text(watch.seconds());
-      } catch (const Error& error) {
-        if (error.code() == Exit::interrupted) throw;
-        store.fail(*claim, {{"schema", "lacuna.failure.1"},
-                            {"spec", cell.spec.json()},
-                            {"error", error.what()},
-                            {"code", static_cast<int>(error.code())}});
-        states[i] = State::failed;
-        note = what + " failed: " + error.what();
-      } catch (const std::exception& error) {
-        store.fail(*claim, {{"schema", "lacuna.failure.1"},
-                            {"spec", cell.spec.json()},
-                            {"error", error.what()},
-                            {"code", static_cast<int>(Exit::failed)}});
-        states[i] = State::failed;
-        note = what + " failed: " + error.what();
+      note = what;
+      if (apart) {
+        apart(cell);
+      } else {
+        note += run_claimed(*claim, cell.spec, options, store, shelf);
+        claim.reset();
       }
+      note += ", " + duration_text(watch.seconds());
+      states[i] = store.state(cell.id);
+      if (states[i] == State::open) fail(Exit::failed, "the process of {} ended without a result", what);
       auto& sum = seconds_of[group(cell)];
       sum.first += watch.seconds();
       ++sum.second;

@@ -68,9 +68,15 @@ struct BenchProgress {
 struct BenchOutcome {
   std::size_t done = 0, failed = 0, ran = 0;  // `ran` by this process
 };
-// Works until every cell is done or failed, here or in another process.
+// Runs a cell that was claimed and stores what came out, be it a failure. Returns what there is to tell.
+std::string run_claimed(const Claim& claim, const CellSpec& spec, const BenchOptions& options,
+                        CellStore& store, Shelf& shelf);
+
+// Works until every cell is done or failed, here or in another process. Where `apart` is given it claims,
+// runs and stores a cell in a process of its own.
 BenchOutcome work_off(const Plan& plan, const BenchOptions& options, CellStore& store, Shelf& shelf,
-                      const std::function<void(const BenchProgress&)>& tell);
+                      const std::function<void(const BenchProgress&)>& tell,
+                      const std::function<void(const PlannedCell&)>& apart = {});
 
 // The rows of the ablation: name, settings laid over the base preset.
 struct AblationRow {

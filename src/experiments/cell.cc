@@ -99,7 +99,10 @@ class Recorder final : public FitContext {
  public:
   bool after_epoch(const EpochRecord& record, FunctionRef<void(Tensors&)>) override {
     if (stop_requested) fail(Exit::interrupted, "interrupted");
-    training_seconds = record.seconds;
+    if (record.member != member) before += seconds, member = record.member;  // each counts from 0
+    seconds = record.seconds;
+    ++epochs;
+    (epochs == 1 ? first_epoch : last_epoch) = watch.seconds();
     json line = {{"epoch", record.epoch}, {"member", record.member}, {"losses", record.losses}};
     if (record.validated) line["validation"] = metrics_json(record.validation);
     history.push_back(std::move(line));
@@ -108,8 +111,20 @@ class Recorder final : public FitContext {
   void after_step(FunctionRef<void(Tensors&)>) override {
     if (stop_requested) fail(Exit::interrupted, "interrupted");
   }
+  // From the end of one epoch to the end of the next, selection included; 0 where there was one alone.
+  double seconds_per_epoch() const {
+    return epochs > 1 ? (last_epoch - first_epoch) / static_cast<double>(epochs - 1) : 0;
+  }
+  std::size_t epochs_done() const { return epochs; }
+  double training_seconds() const { return before + seconds; }
   json history = json::array();
-  double training_seconds = 0;
+
+ private:
+  Stopwatch watch;
+  std::int64_t member = 0;
+  double before = 0, seconds = 0;  // of training alone: earlier members, the running one
+  double first_epoch = 0, last_epoch = 0;
+  std::size_t epochs = 0;
 };
 
 // At most `most` lines, evenly spread, the last one always.
@@ -290,14 +305,19 @@ CellFiles run_cell(const CellSpec& spec, Shelf& shelf) {
   Recorder recorder;
   recorder.seed = spec.seed;
   json seconds = json::object();
+  std::size_t epochs = 0;
   if (spec.task == Task::similarity) {
     files.result["similarity"] = channel_similarity(model, spec.epochs, train, val, test, spec.seed);
     seconds["fit"] = total.seconds();
   } else {
     const Stopwatch fitting;
+    const double used = processor_seconds();
     model.fit(train, val, recorder);
     seconds["fit"] = fitting.seconds();
-    seconds["training"] = recorder.training_seconds > 0 ? recorder.training_seconds : fitting.seconds();
+    seconds["fit_processor"] = processor_seconds() - used;
+    seconds["epoch"] = recorder.seconds_per_epoch();
+    epochs = recorder.epochs_done();
+    seconds["training"] = recorder.training_seconds() > 0 ? recorder.training_seconds() : fitting.seconds();
     const Stopwatch predicting;
     files.scores = model.predict(test);
     seconds["predict"] = predicting.seconds();
@@ -319,6 +339,7 @@ CellFiles run_cell(const CellSpec& spec, Shelf& shelf) {
   seconds["total"] = total.seconds();
   files.run = machine_json();
   files.run["seconds"] = seconds;
+  files.run["epochs"] = epochs;
   files.run["peak_bytes"] = peak_memory();
   return files;
 }

@@ -42,12 +42,22 @@ nlohmann::json machine_json() {
   return {{"schema", "lacuna.run.1"},
           {"version", LACUNA_VERSION},
           {"finished", when},
+          {"process", getpid()},
           {"processor", kernel_value("/proc/cpuinfo", "model name")},
           {"cores", sysconf(_SC_NPROCESSORS_ONLN)},
           {"threads", threads()},
           {"memory_bytes", static_cast<std::uint64_t>(sysconf(_SC_PHYS_PAGES)) *
                                static_cast<std::uint64_t>(sysconf(_SC_PAGESIZE))},
           {"system", std::string(system.sysname) + " " + system.release + " " + system.machine}};
+}
+
+double processor_seconds() {
+  rusage usage{};
+  getrusage(RUSAGE_SELF, &usage);
+  const auto seconds = [](const timeval& time) {
+    return static_cast<double>(time.tv_sec) + 1e-6 * static_cast<double>(time.tv_usec);
+  };
+  return seconds(usage.ru_utime) + seconds(usage.ru_stime);
 }
 
 void reset_peak_memory() {

@@ -17,7 +17,10 @@ class Stopwatch {
   std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
 };
 
-// Version, processor, cores, threads, memory, system, time of day.
+// Seconds of processor time that this process has used so far, its own and the kernel's for it.
+double processor_seconds();
+
+// Version, process, processor, cores, threads, memory, system, time of day.
 nlohmann::json machine_json();
 
 // The largest resident memory of this process since reset_peak_memory() (since its start where the kernel

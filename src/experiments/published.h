@@ -24,6 +24,7 @@ struct PublishedAblation {
 struct PublishedTime {
   const char* method;
   double training, test;  // seconds
+  double epochs;          // of the training; 0 where the paper does not count by them
 };
 
 const std::vector<std::string>& published_methods();      // our names of the nine

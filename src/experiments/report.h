@@ -56,6 +56,7 @@ void show_ablation(const ExperimentResults& results, ReportSink& sink);
 void show_sensitivity(const ExperimentResults& results, ReportSink& sink);
 void show_similarity(const ExperimentResults& results, ReportSink& sink);
 void show_missing(const ExperimentResults& results, ReportSink& sink);
+ResultTable timing_table(const ExperimentResults& results, const DataInfo& data);
 void show_timing(const ExperimentResults& results, ReportSink& sink);
 void show_details(const std::string& name, const nlohmann::json& details,
                   ReportSink& sink);  // labels, curves, reliability

@@ -1,5 +1,4 @@
-// What stands behind the figures: how learning went, single labels, whether scores are probabilities, time
-// and memory.
+// What stands behind the figures: how learning went, single labels, whether scores are probabilities.
 #include <fmt/core.h>
 
 #include <algorithm>
@@ -138,78 +137,6 @@ void show_details(const std::string& name, const json& details, ReportSink& sink
             details["reliability"].at("error").get<double>()));
   }
   sink.page().end_gallery();
-}
-
-void show_timing(const ExperimentResults& results, ReportSink& sink) {
-  const auto seconds = [](const ResultCell& cell, const char* key) {
-    return cell.run.is_object() && cell.run.contains("seconds") ? cell.run["seconds"].value(key, 0.) : 0.;
-  };
-  for (const auto& data : results.data) {
-    ResultTable table;
-    table.name = results.name + "-time-" + data.name;
-    table.header = {"method", "training s", "test s", "peak memory MB", "parameters"};
-    const bool theirs = published_set(data.name, data.rows, data.labels) != nullptr && data.rows == 4999;
-    if (theirs) table.header.insert(table.header.end(), {"training s, as printed", "test s, as printed"});
-    BarPlot bars{.title = fmt::format("Where the time went on {}", data.name),
-                 .x_label = "seconds per repetition",
-                 .rows = {},
-                 .parts = {"training", "preparation and selection", "prediction", "scoring"},
-                 .values = {},
-                 .notes = {}};
-    std::vector<std::array<double, 4>> parts;
-    for (const auto& method : results.methods) {
-      const auto cells = results.select(data.name, method.key);
-      if (cells.empty()) continue;
-      std::vector<double> training, test, memory;
-      std::array<double, 4> sums{};
-      for (const auto* cell : cells) {
-        const double fit = seconds(*cell, "fit"), net = std::min(fit, seconds(*cell, "training"));
-        training.push_back(fit);
-        test.push_back(seconds(*cell, "predict"));
-        memory.push_back(cell->run.value("peak_bytes", 0.) / 1e6);
-        const auto n = static_cast<double>(cells.size());
-        sums[0] += net / n, sums[1] += (fit - net) / n, sums[2] += test.back() / n,
-            sums[3] += seconds(*cell, "score") / n;
-      }
-      std::vector<TableCell> row = {method.title, mean_cell(training, 2), mean_cell(test, 3),
-                                    TableCell::number(*std::max_element(memory.begin(), memory.end()), 0),
-                                    TableCell::number(cells[0]->result.value("parameters", 0.), 0)};
-      if (theirs) {
-        const PublishedTime* time = published_time(method.name);
-        row.push_back(time != nullptr ? TableCell::number(time->training, 2) : TableCell("-"));
-        row.push_back(time != nullptr ? TableCell::number(time->test, 2) : TableCell("-"));
-        row[row.size() - 1].theirs = row[row.size() - 2].theirs = true;
-      }
-      table.rows.push_back(std::move(row));
-      bars.rows.push_back(method.title);
-      parts.push_back(sums);
-    }
-    if (table.rows.empty()) continue;
-    std::string processor;
-    for (const auto& cell : results.cells)
-      if (cell.run.is_object())
-        processor =
-            fmt::format("{}, {} threads", cell.run.value("processor", "?"), cell.run.value("threads", 0));
-    table.caption =
-        fmt::format("{}: seconds and memory of one repetition (mean and deviation over repetitions), on {}.",
-                    data.name, processor);
-    table.notes.push_back(
-        "Training includes preparation and selection on validation rows. Peak memory is that of the whole "
-        "process with its data. "
-        "Times are comparable only if the machine did nothing else.");
-    if (theirs)
-      table.notes.push_back(
-          "Italic: printed in the paper that introduced MTD, measured on its authors' machine with a GPU.");
-    sink.page().heading(data.name);
-    sink.table(table);
-    bars.values = Matrix<double>(parts.size(), 4);
-    for (std::size_t i = 0; i < parts.size(); ++i) {
-      for (std::size_t p = 0; p < 4; ++p) bars.values(i, p) = parts[i][p];
-      bars.notes.push_back(duration_text(parts[i][0] + parts[i][1] + parts[i][2] + parts[i][3]));
-    }
-    sink.plot(results.name + "-time-" + data.name, bar_plot(bars),
-              fmt::format("{}: where the time went.", data.name));
-  }
 }
 
 void write_model_report(const ModelReport& report, const std::string& path) {
