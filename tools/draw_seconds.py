@@ -72,7 +72,7 @@ def main():
     print(f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {HEIGHT}" width="{WIDTH}" '
           f'height="{HEIGHT}" role="img" aria-label="Validation AP against seconds of training">')
     print(STYLE % (rules(0), rules(1)))
-    for tick in [s for s in (1, 3, 10, 30, 60, 180, 600, 1800, 3600) if low <= math.log10(s) <= high]:
+    for tick in [s for s in (1, 3, 10, 30, 60, 180, 600, 1800, 3600, 7200) if low <= math.log10(s) <= high]:
         print(f'<line class="grid" x1="{x(tick):.1f}" x2="{x(tick):.1f}" y1="{TOP}" y2="{HEIGHT - BOTTOM}"/>'
               f'<text x="{x(tick):.1f}" y="{HEIGHT - BOTTOM + 18}" text-anchor="middle">{duration(tick)}</text>')
     for step in range(round(floor * 20), round(ceiling * 20) + 1):
