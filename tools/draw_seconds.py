@@ -27,21 +27,28 @@ STYLE = """<style>
 </style>"""
 
 
+def selection(metrics):
+    """What --select authors maximises; of equal epochs the later one is kept."""
+    return .5 * metrics["AP"] + .25 * metrics["1-RL"] + .5 * metrics["AUC"]
+
+
 def read(argument):
+    """Name, points (seconds, AP), and the point of what the training keeps."""
     name, _, source = argument.partition("=")
     if not source:
         sys.exit(f"{argument}: write NAME=FILE@SECONDS or NAME=SECONDS:AP")
     if ":" in source:
         seconds, _, ap = source.partition(":")
-        return name, [(float(seconds), float(ap))]
+        return name, [(float(seconds), float(ap))], (float(seconds), float(ap))
     path, _, per_epoch = source.partition("@")
     with open(path) as file:
         lines = json.load(file)["history"]
-    points = [(line["epoch"] * float(per_epoch) if per_epoch else line["seconds"], line["validation"]["AP"])
-              for line in lines if line.get("validation")]
-    if not points:
+    lines = [line for line in lines if line.get("validation")]
+    if not lines:
         sys.exit(f"{path}: no epoch was validated")
-    return name, points
+    points = [(line["epoch"] * float(per_epoch) if per_epoch else line["seconds"], line["validation"]["AP"])
+              for line in lines]
+    return name, points, points[max(range(len(lines)), key=lambda k: (selection(lines[k]["validation"]), k))]
 
 
 def duration(seconds):
@@ -54,7 +61,7 @@ def main():
     if len(sys.argv) < 2:
         sys.exit(__doc__)
     series = [read(argument) for argument in sys.argv[1:]]
-    every = [point for _, points in series for point in points]
+    every = [point for _, points, _ in series for point in points]
     low, high = math.log10(min(s for s, _ in every)), math.log10(max(s for s, _ in every))
     floor = math.floor(min(ap for _, ap in every) * 10) / 10
     ceiling = math.ceil(max(ap for _, ap in every) * 20) / 20
@@ -83,12 +90,10 @@ def main():
     print(f'<text class="note" x="{WIDTH - RIGHT}" y="{HEIGHT - 8}" text-anchor="end">'
           'seconds of training (logarithmic)</text>')
     names = []  # (wanted height, x, series, text)
-    for k, (name, points) in enumerate(series):
+    for k, (name, points, (seconds, ap)) in enumerate(series):
         path = " ".join(f"{x(s):.1f},{y(ap):.1f}" for s, ap in points)
         if len(points) > 1:
             print(f'<polyline class="c{k}" fill="none" stroke-width="2" points="{path}"/>')
-        # What a training keeps is its best epoch; an ensemble has its end alone.
-        seconds, ap = max(points, key=lambda point: point[1]) if len(points) > 1 else points[0]
         print(f'<circle class="f{k}" cx="{x(seconds):.1f}" cy="{y(ap):.1f}" r="4.5">'
               f'<title>{name}: AP {ap:.4f} after {seconds:.0f} s</title></circle>')
         end, last = points[-1]
