@@ -11,7 +11,8 @@ namespace lacuna {
 namespace {
 
 constexpr std::size_t kPiece = 128;      // outputs packed by one task; divides the k.depth of every kernel
-constexpr std::size_t kInputBlock = 32;  // rows of W that a task takes
+constexpr std::size_t kInputBlock = 32;  // rows of W that are done together
+constexpr std::size_t kNeighbours = 4;   // blocks of them that a task takes, at most
 
 struct Backward {
   const Kernels& k;
@@ -160,16 +161,19 @@ void linear_backward(MatrixView<const float> X, MatrixView<const float> dY, bool
                  for (std::size_t piece = first; piece < end; ++piece)
                    work.pack(piece * kPiece, std::min(kPiece, work.out - piece * kPiece));
                });
-  // As many equal tasks as there are threads, or a multiple of that.
+  // As many equal blocks of rows as there are threads, or a multiple of that. A task takes neighbours, so
+  // that it knows where it goes on; only its last block must guess.
   const auto workers = static_cast<std::size_t>(threads());
-  const Parts tasks(work.in, ceil_div(work.in, workers * ceil_div(work.in, workers * kInputBlock)));
+  const Parts rows(work.in, ceil_div(work.in, workers * ceil_div(work.in, workers * kInputBlock)));
   const double multiply_adds =
       static_cast<double>(std::max<std::size_t>(work.n, 8)) * static_cast<double>(W.value.size());
-  parallel_for(tasks.count, grain_for(tasks.count, multiply_adds), [&](std::size_t first, std::size_t end) {
-    for (std::size_t t = first; t < end; ++t) {
-      const std::size_t next = t + workers;
-      work.run(tasks.begin(t), tasks.size(t), tasks.begin(std::min(next, tasks.count)),
-               next < tasks.count ? tasks.size(next) : 0);
+  const std::size_t grain =
+      std::max(grain_for(rows.count, multiply_adds), std::min(kNeighbours, ceil_div(rows.count, workers)));
+  parallel_for(rows.count, grain, [&](std::size_t first, std::size_t end) {
+    for (std::size_t r = first; r < end; ++r) {
+      const std::size_t next = r + 1 < end ? r + 1 : first + workers * grain;
+      work.run(rows.begin(r), rows.size(r), rows.begin(std::min(next, rows.count)),
+               next < rows.count ? rows.size(next) : 0);
     }
   });
 }
