@@ -18,7 +18,7 @@ DATA = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "sha
 CASES = {  # name: data set, preset, epochs
     "emotions": ("emotions/emotions.mat", "best", 0),
     "yeast": ("yeast/yeast.mat", "best", 0),
-    "corel5k": ("corel5k/corel5k_six_view.mat", "best", 0),
+    "corel5k": ("corel5k/corel5k_six_view.mat", "best", 50),
     "emotions-repaired": ("emotions/emotions.mat", "repaired", 60),
     "yeast-repaired": ("yeast/yeast.mat", "repaired", 60),
 }

@@ -13,6 +13,7 @@
 #include "data/simulate.h"
 #include "methods/model.h"
 #include "network_cases.h"
+#include "ops/machine.h"
 
 // Counts every allocation of this program while `counting` is set.
 namespace {
@@ -352,6 +353,61 @@ TEST(Mtd, SavedModelPredictsTheSameAndHoldsOnlyWhatPredictionNeeds) {
           << name;
     std::filesystem::remove(path);
   }
+}
+
+// `auto` follows the machine, a model says what it took, and a training goes on as it began.
+TEST(Mtd, PrecisionIsNotedAndKeptByAResumedTraining) {
+  static const auto written = [](const Tensors& file) {  // and read again: what was put is only borrowed
+    const auto path = std::filesystem::temp_directory_path() / fmt::format("lacuna_noted_{}", ::getpid());
+    file.write(path.string());
+    Tensors read = Tensors::read(path.string());
+    std::filesystem::remove(path);
+    return read;
+  };
+  struct Interrupted : FitContext {
+    Tensors state;
+    bool resume = false;
+    const Tensors* resume_from() override { return resume ? &state : nullptr; }
+    bool after_epoch(const EpochRecord& record, FunctionRef<void(Tensors&)> snapshot) override {
+      if (record.epoch != 2 || resume) return true;
+      Tensors file;
+      snapshot(file);
+      state = written(file);
+      return true;
+    }
+  };
+  const Items items = random_items({.rows = 60, .columns = {8, 5}, .labels = 4}, 2);
+  const auto fitted = [&](const char* precision, Interrupted& context) {
+    auto method = make_method("mtd");
+    Options options;
+    method->declare(options);
+    for (const auto& [name, value] : Changes{{"epochs", "4"},
+                                             {"embedding", "8"},
+                                             {"encoder-widths", "10"},
+                                             {"decoder-widths", "10"},
+                                             {"precision", precision}})
+      options.set(name, value, "test");
+    method->fit(items, {}, context);
+    Tensors file;
+    method->save(file);
+    return written(file);
+  };
+  const Isa before = isa();
+  for (const Isa form : {Isa::plain, Isa::bf16}) {
+    if (!has_isa(form)) continue;
+    choose_isa(form);
+    Interrupted context;
+    EXPECT_EQ(fitted("auto", context).metadata.at("precision"), form == Isa::bf16 ? "bf16" : "f32");
+  }
+  choose_isa(Isa::plain);
+  Interrupted context;
+  const Tensors whole = fitted("bf16", context);
+  context.resume = true;
+  const Tensors resumed = fitted("auto", context);
+  EXPECT_EQ(resumed.metadata.at("precision"), "bf16");
+  for (const auto& [name, tensor] : whole.all())
+    EXPECT_TRUE(std::ranges::equal(tensor.bytes, resumed.all().at(name).bytes)) << name;
+  choose_isa(before);
 }
 
 }  // namespace

@@ -2,16 +2,43 @@
 
 #include <cassert>
 
+#include "base/tensors.h"
+#include "ops/machine.h"
+
 namespace lacuna {
+namespace {
+
+Precision precision_from(const std::string& name) {
+  return name == "bf16" ? Precision::bf16 : Precision::f32;
+}
+const char* precision_name(Precision precision) {
+  return precision == Precision::bf16 ? "bf16" : "f32";
+}
+
+}  // namespace
 
 void NetworkMethod::declare_precision(Options& options) {
-  options.add("precision", precision_, "of products: f32, or bf16 factors with f32 sums; auto takes f32")
+  options
+      .add("precision", precision_,
+           "of products: f32, or bf16 factors with f32 sums; auto takes bf16 where the CPU has instructions "
+           "for it")
       .choices({"auto", "f32", "bf16"});
+}
+
+Precision NetworkMethod::chosen() const {
+  if (precision_ != "auto") return precision_from(precision_);
+  return isa() >= Isa::bf16 ? Precision::bf16 : Precision::f32;
 }
 
 void NetworkMethod::fit(const Items& train, const Items& val, FitContext& context) {
   NetworkShape shape{.columns = {}, .labels = train.labels(), .training_rows = train.rows()};
   for (const auto& X : train.X) shape.columns.push_back(X.cols());
+  used_ = chosen();
+  if (const Tensors* state = context.resume_from()) {  // goes on as it began, on whatever machine
+    const auto begun = state->metadata.find(kTrainPrecision);
+    if (begun != state->metadata.end() && begun->is_string()) used_ = precision_from(*begun);
+  }
+  train_options_.precision = precision_name(used_);
   network_ = make_network(shape, context.seed);
   train_network(*network_, train, val, train_options_, context);
 }
@@ -22,6 +49,7 @@ void NetworkMethod::predict(const Items& items, MatrixView<float> scores) const 
 }
 
 void NetworkMethod::save(Tensors& file) const {
+  file.metadata[kTrainPrecision] = precision_name(used_);
   network_->visit([&](const std::string& name, ParameterView<float> p, bool for_prediction) {
     if (for_prediction) file.put(name, p.mean.empty() ? p.value : p.mean);
   });
@@ -34,6 +62,7 @@ void NetworkMethod::save(Tensors& file) const {
 void NetworkMethod::load(const Tensors& file, const ItemShape& items) {
   NetworkShape shape{.columns = items.columns, .labels = items.labels, .prediction_only = true};
   for (const auto& [name, tensor] : file.all()) shape.most_parameters += tensor.bytes.size() / sizeof(float);
+  used_ = chosen();
   network_ = make_network(shape, 0);
   network_->visit([&](const std::string& name, ParameterView<float> p, bool) { file.get(name, p.value); });
   network_->visit_buffers([&](const std::string& name, MatrixView<float> buffer) { file.get(name, buffer); });

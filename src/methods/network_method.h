@@ -24,12 +24,15 @@ class NetworkMethod : public Method {
   virtual std::unique_ptr<Network> make_network(const NetworkShape& shape, std::uint64_t seed) const = 0;
   const Network* network() const { return network_.get(); }  // there from the start of fit on
   void declare_precision(Options& options);
-  Precision precision() const { return precision_ == "bf16" ? Precision::bf16 : Precision::f32; }
+  Precision precision() const { return used_; }  // of the network that is being made
 
   TrainOptions train_options_;
 
  private:
+  Precision chosen() const;
+
   std::string precision_ = "auto";  // auto, f32, bf16
+  Precision used_ = Precision::f32;
   std::unique_ptr<Network> network_;
 };
 

@@ -192,6 +192,7 @@ class Training {
     for (const auto& [name, matrix] : best_) file.put("best." + name, matrix.view());
     nlohmann::json sums = nlohmann::json::object();
     for (const auto& [name, sum] : sums_) sums[name] = sum;
+    file.metadata[kTrainPrecision] = options_.precision;
     file.metadata[kState] = {{"epoch", epoch_},
                              {"next", next_},
                              {"step", step_},

@@ -38,12 +38,16 @@ struct TrainOptions {
   std::string select =
       "authors";  // authors = .5 AP + .25 (1-RL) + .5 AUC; a metric's name; last = no selection
 
+  std::string precision = {};  // of the network's products; no setting of its own, only noted in snapshots
+
   void declare(Options& options);
 };
 
 // The weight decay of a training on so many rows: fewer rows need more of it. √ is what was found by trying
 // (docs/best.md): constant decay is too weak on small sets, decay inverse to the rows too strong.
 double decay_for(const TrainOptions& options, std::size_t rows);
+
+constexpr const char* kTrainPrecision = "precision";  // its key in the metadata of models and snapshots
 
 // The number that selection maximises.
 double selection_score(const Metrics& metrics, const std::string& select);
