@@ -1,16 +1,18 @@
 // A training step and an epoch of both networks in the shape of Corel5k, by part, beside the floor that the
 // machine's arithmetic and memory set, and beside PyTorch (bench/peer_torch.py) in the same run.
 //
-//   bench_step [--network paper|best] [--no-peers] [--parts FILE] [--cpu-time]
+//   bench_step [--network paper|best] [--no-peers] [--peer-threads T] [--parts FILE] [--cpu-time]
 //
 // PyTorch's steps and ours, in bf16 and in f32, take turns: a few steps each, several rounds, so that all
-// meet the same machine. Best is compared with best (step) and mean with mean (epoch); both sides shuffle,
+// meet the same machine. Best is compared with best (step), and the mean step of the median round
+// with the same (epoch); both sides shuffle,
 // gather and draw their masks. --cpu-time: one thread on both sides, and CPU seconds: what can be compared on
 // a machine that others use too.
 #include <fmt/core.h>
 
 #include <algorithm>
 #include <cstdio>
+#include <cstdlib>
 #include <cstring>
 #include <numeric>
 #include <string>
@@ -45,10 +47,13 @@ struct Times {
     rounds.push_back(mean_of_round);
   }
   bool empty() const { return rounds.empty(); }
+  // Mean step of the median round: a round that was disturbed does not count.
   double mean() const {
-    return std::accumulate(rounds.begin(), rounds.end(), 0.) / static_cast<double>(rounds.size());
+    std::vector<double> sorted = rounds;
+    std::sort(sorted.begin(), sorted.end());
+    return sorted[sorted.size() / 2];
   }
-  // How far the rounds lie apart, as a share of their mean.
+  // How far the rounds lie apart, as a share of the median one.
   double spread() const {
     const auto [low, high] = std::minmax_element(rounds.begin(), rounds.end());
     return (*high - *low) / mean();
@@ -97,8 +102,10 @@ class Trainee {
       step();
       least_ = std::min(least_, (clock_seconds() - start) / (ledger_.flops() - flops));
     }
+    const double seconds = clock_seconds() - begin;
+    seconds_ += seconds;
     steps_ += static_cast<double>(count);
-    times_.add(least_ * ledger_.flops() / steps_, (clock_seconds() - begin) / static_cast<double>(count));
+    times_.add(least_ * ledger_.flops() / steps_, seconds / static_cast<double>(count));
   }
 
   const char* label() const { return precision_ == Precision::bf16 ? "bf16" : "f32"; }
@@ -106,6 +113,7 @@ class Trainee {
   const Times& times() const { return times_; }
   const Ledger& ledger() const { return ledger_; }
   double steps() const { return steps_; }
+  double seconds() const { return seconds_; }  // of all steps
 
  private:
   void step() {
@@ -126,7 +134,7 @@ class Trainee {
   std::vector<std::uint32_t> order_;
   Batch batch_{.items = nullptr, .rows = {}, .seed = 1};
   Times times_;
-  double steps_ = 0, least_ = 1e300;  // least: seconds a FLOP
+  double steps_ = 0, seconds_ = 0, least_ = 1e300;  // least: seconds a FLOP
 };
 
 // FLOP/s of a plain forward product at the network's largest layer, 128 rows: the rate that products reach
@@ -158,8 +166,8 @@ void report(const Yardstick& yardstick, const Machine& machine, const Trainee& t
          .limit = product_floor,
          .share = product_floor / times.best,
          .spread = times.spread()});
-  print({fmt::format("epoch {} ({} steps, mean)", name, epoch_steps), times.mean() * epoch_steps, "s",
-         peer_name, peer.empty() ? 0 : peer.mean() / times.mean(), floor * epoch_steps, floor / times.mean(),
+  print({fmt::format("epoch {} ({} steps)", name, epoch_steps), times.mean() * epoch_steps, "s", peer_name,
+         peer.empty() ? 0 : peer.mean() / times.mean(), floor * epoch_steps, floor / times.mean(),
          times.spread()});
   fmt::print(
       stderr,
@@ -179,15 +187,17 @@ void report(const Yardstick& yardstick, const Machine& machine, const Trainee& t
     line(part_name, part.seconds / steps * 1e3,
          fmt::format(" {:6.1f} GFLOP/s {:6.1f} GB/s {:5.0f} calls", part.flops / part.seconds * 1e-9,
                      part.bytes / part.seconds * 1e-9, static_cast<double>(part.calls) / steps));
-  line("everything else", times.mean() * 1e3 - ledger.seconds() / steps * 1e3, "");
+  line("everything else", trainee.seconds() / steps * 1e3 - ledger.seconds() / steps * 1e3, "");
 }
 
-void bench_network(const Yardstick& yardstick, const Machine& machine, bool peers, std::FILE* parts_file) {
+// peer_count: threads of PyTorch; 0: as many as are best for it; -1: no PyTorch.
+void bench_network(const Yardstick& yardstick, const Machine& machine, int peer_count,
+                   std::FILE* parts_file) {
   const Items items = made_up_items(kRows, yardstick.columns, kLabels);
   const bool large = yardstick.name == kPaper.name;
   const std::size_t rounds = large ? 3 : 9, steps = kRows / kBatch / (large ? 3 : 1),
-                    peer_steps = large ? 3 : 9;
-  const int peer_count = peers ? peer_threads(yardstick.name) : 0;
+                    peer_steps = large ? 2 : 9;
+  if (peer_count == 0) peer_count = peer_threads(yardstick.name);
   std::unique_ptr<Peer> peer;
   if (peer_count > 0) {
     peer = std::make_unique<Peer>(peer_command("serve", yardstick.name, peer_count));
@@ -210,12 +220,14 @@ void bench_network(const Yardstick& yardstick, const Machine& machine, bool peer
 }
 
 int run(int argc, char** argv) {
-  bool peers = true;
+  int peer_count = 0;
   std::string only;
   std::FILE* parts = nullptr;
   for (int i = 1; i < argc; ++i) {
     if (std::strcmp(argv[i], "--no-peers") == 0) {
-      peers = false;
+      peer_count = -1;
+    } else if (std::strcmp(argv[i], "--peer-threads") == 0 && i + 1 < argc) {
+      peer_count = std::atoi(argv[++i]);
     } else if (std::strcmp(argv[i], "--cpu-time") == 0) {
       set_threads(1);
       use_clock(Clock::cpu);
@@ -226,7 +238,8 @@ int run(int argc, char** argv) {
       parts = std::fopen(argv[++i], "w");
     } else {
       fmt::print(stderr,
-                 "usage: bench_step [--network paper|best] [--no-peers] [--parts FILE] [--cpu-time]\n");
+                 "usage: bench_step [--network paper|best] [--no-peers] [--peer-threads T] [--parts FILE] "
+                 "[--cpu-time]\n");
       return 2;
     }
   }
@@ -234,7 +247,7 @@ int run(int argc, char** argv) {
   fmt::print(stderr, "peak f32 {:.0f}, bf16 {:.0f} GFLOP/s, triad {:.1f} GB/s, {} threads, {}\n",
              machine.f32 * 1e-9, machine.bf16 * 1e-9, machine.bandwidth * 1e-9, threads(), isa_name(isa()));
   for (const Yardstick* yardstick : {&kPaper, &kBest})
-    if (only.empty() || only == yardstick->name) bench_network(*yardstick, machine, peers, parts);
+    if (only.empty() || only == yardstick->name) bench_network(*yardstick, machine, peer_count, parts);
   if (parts != nullptr) std::fclose(parts);
   return 0;
 }
