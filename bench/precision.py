@@ -50,15 +50,17 @@ def curve(program, out, name, seed, precision):
 
 
 def table(name, curves):
-    """A line for each range of epochs: means, their difference, the spread from seed to seed."""
-    lines, epochs = [], len(curves["f32"][0])
-    for part in range(RANGES):
-        begin, end = epochs * part // RANGES, epochs * (part + 1) // RANGES
-        level = {precision: [statistics.mean(ap for _, ap in run[begin:end]) for run in runs] for precision, runs in curves.items()}
-        mean = {precision: statistics.mean(values) for precision, values in level.items()}
-        spread = (sum(statistics.variance(values) for values in level.values()) / len(level)) ** .5
-        first, last = curves["f32"][0][begin][0], curves["f32"][0][end - 1][0]
-        lines.append(f"| {name} | {first}-{last} | {mean['f32']:.4f} | {mean['bf16']:.4f} | {mean['bf16'] - mean['f32']:+.4f} | {spread:.4f} |")
+    """A line for each range of epochs and one for the best epoch: means, their difference, the spread from seed to seed."""
+    epochs = len(curves["f32"][0])
+    parts = [(epochs * part // RANGES, epochs * (part + 1) // RANGES) for part in range(RANGES)]
+    levels = [(f"{curves['f32'][0][begin][0]}-{curves['f32'][0][end - 1][0]}",
+               lambda run, begin=begin, end=end: statistics.mean(ap for _, ap in run[begin:end])) for begin, end in parts]
+    lines = []
+    for label, level in levels + [("best epoch", lambda run: max(ap for _, ap in run))]:
+        values = {precision: [level(run) for run in runs] for precision, runs in curves.items()}
+        mean = {precision: statistics.mean(of_seeds) for precision, of_seeds in values.items()}
+        spread = (sum(statistics.variance(of_seeds) for of_seeds in values.values()) / len(values)) ** .5
+        lines.append(f"| {name} | {label} | {mean['f32']:.4f} | {mean['bf16']:.4f} | {mean['bf16'] - mean['f32']:+.4f} | {spread:.4f} |")
     return lines
 
 
