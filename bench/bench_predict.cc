@@ -1,7 +1,7 @@
 // Prediction: many rows at once (rows a second) and one row at a time (latency), beside PyTorch in the same
 // run.
 //
-//   bench_predict [--no-peers] [--cpu-time]
+//   bench_predict [--network paper|best] [--no-peers] [--cpu-time]
 #include <algorithm>
 #include <cstring>
 #include <vector>
@@ -66,7 +66,7 @@ void bench_network(const Yardstick& yardstick, std::size_t rows, const Peers& pe
     std::vector<double> times;
     network->predict(one, score);
     for (const double begin = clock_seconds();
-         times.size() < 100 && (times.size() < 20 || clock_seconds() - begin < 2);) {
+         times.size() < 1000 && (times.size() < 100 || clock_seconds() - begin < 2);) {
       const double start = clock_seconds();
       network->predict(one, score);
       times.push_back(clock_seconds() - start);
@@ -88,6 +88,7 @@ void bench_network(const Yardstick& yardstick, std::size_t rows, const Peers& pe
 
 int run(int argc, char** argv) {
   Peers peers;
+  std::string only;
   for (int i = 1; i < argc; ++i) {
     if (std::strcmp(argv[i], "--no-peers") == 0) {
       peers.wanted = false;
@@ -95,13 +96,15 @@ int run(int argc, char** argv) {
       set_threads(1);
       use_clock(Clock::cpu);
       peers.cpu_time = true;
+    } else if (std::strcmp(argv[i], "--network") == 0 && i + 1 < argc) {
+      only = argv[++i];
     } else {
-      fmt::print(stderr, "usage: bench_predict [--no-peers] [--cpu-time]\n");
+      fmt::print(stderr, "usage: bench_predict [--network paper|best] [--no-peers] [--cpu-time]\n");
       return 2;
     }
   }
-  bench_network(kBest, 25000, peers);
-  bench_network(kPaper, 1000, peers);
+  if (only.empty() || only == kBest.name) bench_network(kBest, 25000, peers);
+  if (only.empty() || only == kPaper.name) bench_network(kPaper, 1000, peers);
   return 0;
 }
 

@@ -1,7 +1,9 @@
 // lacuna predict as a user meets it.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <array>
+#include <cmath>
 #include <fstream>
 #include <nlohmann/json.hpp>
 
@@ -92,6 +94,26 @@ TEST_F(PredictProgram, EveryFormHoldsTheSameScores) {
       ASSERT_EQ(static_cast<float>(parse_double(values[j]).value()), expected(i, j));
   }
   EXPECT_EQ(predict({"--out", path("scores.txt")}).code, 2);
+}
+
+TEST_F(PredictProgram, PrecisionMayBeChosenAnew) {
+  const Matrix<float> expected = Model::load(path("model")).predict(*data_);
+  ASSERT_EQ(predict({"--out", path("f32.npy"), "--precision", "f32"}).code, 0);
+  expect_equal(read_scores(path("f32.npy")).values, expected);
+  ASSERT_EQ(predict({"--out", path("bf16.npy"), "--precision", "bf16"}).code, 0);
+  const Scores low = read_scores(path("bf16.npy"));
+  float largest = 0;
+  for (std::size_t i = 0; i < expected.rows(); ++i)
+    for (std::size_t j = 0; j < expected.cols(); ++j)
+      largest = std::max(largest, std::abs(low.values(i, j) - expected(i, j)));
+  EXPECT_GT(largest, 0);
+  EXPECT_LT(largest, .02f);
+  ASSERT_EQ(run({"train", path("data.npz"), "--method", "glocal", "--out", path("other"), "--quiet"}).code,
+            0);
+  const Ended refused =
+      run({"predict", path("other"), path("data.npz"), "--out", path("x.npy"), "--precision", "bf16"});
+  EXPECT_EQ(refused.code, 4);
+  EXPECT_NE(refused.err.find("no choice of precision"), std::string::npos) << refused.err;
 }
 
 TEST_F(PredictProgram, AnySubsetOfTheViews) {
