@@ -5,9 +5,9 @@
 //   Ω_v  kernel of view v's unit rows        T = Ỹ R  targets, R the normalised label correlation
 //   β_v = ((I + α K̃_v) Ω_v + I/C)⁻¹ T,  K̃_v = Σ_{s≠v} H Ω_s H,  H = I - 11ᵀ/n
 //   θ_v from q_v = |Ω_v β_v - T|²,  score = Σ_v θ_v k_v(x)ᵀ β_v
-// Up to `exact-rows` training rows this is solved as written: memory 8 n² bytes for each of the two views at
-// work, 4 n² for each kernel kept. Above, kernels are replaced by Φ_vΦ_vᵀ on `landmarks` rows
-// (methods/kernels.h): 8 n L bytes a view.
+// Up to `exact-rows` training rows this is solved as written: memory 4 n² bytes for each kernel kept, 8 n²
+// for their sum and 24 n² for each view at work, one a thread. Above, kernels are replaced by Φ_vΦ_vᵀ on
+// `landmarks` rows (methods/kernels.h): 8 n L bytes a view.
 #include <cmath>
 
 #include "base/error.h"
@@ -226,44 +226,53 @@ class Cdmm final : public KernelMethod {
     });
   }
 
-  // (Φᵀ(I + αK̃)Φ + I/C) w = ΦᵀT with K̃ = Σ_s HΦ_sΦ_sᵀH: the same machine when Ω = ΦΦᵀ.
+  // (Φᵀ(I + αK̃)Φ + I/C) w = ΦᵀT with K̃ = Σ_s HΦ_sΦ_sᵀH: the same machine when Ω = ΦΦᵀ. What two views share,
+  // Φ_vᵀHΦ_s = Φ_vᵀΦ_s - n μ_vμ_sᵀ with μ the mean rows, enters the systems of both.
   void solve_on_landmarks(std::vector<Matrix<float>> units, const Matrix<double>& T, std::uint64_t seed,
                           std::vector<Machine>& machines, std::vector<Matrix<double>>& fitted) const {
     const std::size_t n = T.rows(), m = units.size();
     std::vector<Nystroem> forms;
-    std::vector<Matrix<double>> centred;
+    std::vector<Matrix<double>> systems;
+    std::vector<std::vector<double>> means(m);
     for (std::size_t v = 0; v < m; ++v) {
       forms.push_back(nystroem(units[v], options_.width, static_cast<std::size_t>(options_.landmarks), seed,
                                static_cast<std::uint32_t>(v)));
       units[v] = Matrix<float>();  // the points are kept
-      Matrix<double> C = forms[v].Phi;
-      std::vector<double> mean(C.cols());
+      const Matrix<double>& Phi = forms[v].Phi;
+      means[v].resize(Phi.cols());
       for (std::size_t i = 0; i < n; ++i)
-        for (std::size_t l = 0; l < C.cols(); ++l) mean[l] += C(i, l) / static_cast<double>(n);
-      for (std::size_t i = 0; i < n; ++i)
-        for (std::size_t l = 0; l < C.cols(); ++l) C(i, l) -= mean[l];
-      centred.push_back(std::move(C));
+        for (std::size_t l = 0; l < Phi.cols(); ++l) means[v][l] += Phi(i, l) / static_cast<double>(n);
+      systems.emplace_back(Phi.cols(), Phi.cols());
+      gram_of_columns(Phi, systems[v]);
+      for (std::size_t l = 0; l < Phi.cols(); ++l) systems[v](l, l) += 1 / options_.fit;
     }
+    const auto add = [&](Matrix<double>& system, const Matrix<double>& square) {
+      for (std::size_t i = 0; i < square.values().size(); ++i)
+        system.values()[i] += options_.diversity * square.values()[i];
+    };
+    for (std::size_t v = 0; v < m && options_.diversity > 0; ++v)
+      for (std::size_t s = v + 1; s < m; ++s) {
+        Matrix<double> cross(systems[v].rows(), systems[s].rows());
+        product(forms[v].Phi, forms[s].Phi, Transpose::left, false, cross);
+        for (std::size_t k = 0; k < cross.rows(); ++k)
+          for (std::size_t l = 0; l < cross.cols(); ++l)
+            cross(k, l) -= static_cast<double>(n) * means[v][k] * means[s][l];
+        Matrix<double> of_v(cross.rows(), cross.rows()), of_s(cross.cols(), cross.cols());
+        gram_of_rows(cross, of_v);
+        gram_of_columns(cross, of_s);
+        add(systems[v], of_v);
+        add(systems[s], of_s);
+      }
     for (std::size_t v = 0; v < m; ++v) {
       const Matrix<double>& Phi = forms[v].Phi;
-      const std::size_t L = Phi.cols();
-      Matrix<double> system(L, L), w(L, T.cols()), F(n, T.cols());
-      gram_of_columns(Phi, system);
-      for (std::size_t s = 0; s < m && options_.diversity > 0; ++s) {
-        if (s == v) continue;
-        Matrix<double> cross(L, centred[s].cols()), square(L, L);
-        product(Phi, centred[s], Transpose::left, false, cross);
-        gram_of_rows(cross, square);
-        for (std::size_t i = 0; i < square.values().size(); ++i)
-          system.values()[i] += options_.diversity * square.values()[i];
-      }
-      for (std::size_t l = 0; l < L; ++l) system(l, l) += 1 / options_.fit;
+      Matrix<double> w(Phi.cols(), T.cols()), F(n, T.cols());
       product(Phi, T, Transpose::left, false, w);
-      Cholesky(std::move(system), "the low-rank system").solve(w);
+      Cholesky(std::move(systems[v]), "the low-rank system").solve(w);
       product(Phi, w, Transpose::none, false, F);
       fitted[v] = std::move(F);
       forms[v].to_coefficients(w);
       machines[v] = {std::move(forms[v].points), to_float(w)};
+      forms[v] = Nystroem();
     }
   }
 
