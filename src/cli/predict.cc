@@ -45,10 +45,10 @@ struct PredictFlags {
     o.add("calibrated", calibrated,
           "probabilities calibrated on validation instead of raw scores (metrics of the paper are of raw "
           "scores)");
-    o.add("precision", precision,
-          "of a network's products: the model's own setting, f32, or bf16 factors with f32 sums (about twice "
-          "as "
-          "fast for many rows where the CPU has instructions for it)")
+    o.add(
+         "precision", precision,
+         "of a network's products: the model's own setting, f32, or bf16 factors with f32 sums (on CPUs with "
+         "such instructions about twice as fast for many rows)")
         .choices({"model", "f32", "bf16"});
     o.add("threads", threads, "threads, 0 = all; the result does not depend on it").range(0, 1024);
   }
