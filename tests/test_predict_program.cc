@@ -223,7 +223,7 @@ TEST_F(PredictProgram, PartsOfAFold) {
 
 TEST_F(PredictProgram, MemoryDoesNotGrowWithTheRows) {
 #ifdef __SANITIZE_ADDRESS__
-  GTEST_SKIP() << "the sanitizer needs memory of its own";
+  GTEST_SKIP() << "the sanitizer's own memory would be counted; the build without it runs this test";
 #endif
   Dataset many = *data_;
   many.rows = 500000;
