@@ -54,6 +54,7 @@ constexpr std::size_t kFewRows = 4;        // up to here W is used as it lies, w
 constexpr std::size_t kRowChunk = 256;     // rows packed at once, times the factors in a word
 constexpr std::size_t kDepthChunk = 8192;  // factors packed at once
 constexpr std::size_t kCrowd = 128;        // rows that a cache can hold even if they crowd, see crowds()
+constexpr std::size_t kGap = 64;           // words between panels, so that they do not crowd
 
 // A few rows: the time is that of reading W once.
 void few_rows(const Kernels& k, MatrixView<const float> X, MatrixView<const float> W, Precision precision,
@@ -105,34 +106,39 @@ void product_chunk(const Kernels& k, const Factor& L, std::size_t row, std::size
         }
       });
 
+  // As many tasks as there are threads, or a multiple of that: parts of the columns, or of the rows too.
   const auto workers = static_cast<std::size_t>(threads());
   const std::size_t columns = ceil_div(C.cols, k.columns);
-  const std::size_t together = std::clamp<std::size_t>(columns / (4 * workers), 1, 4);
-  const std::size_t column_tasks = ceil_div(columns, together);
+  const std::size_t shares = ceil_div(ceil_div(columns, k.together), workers) * workers;
+  const Parts column_tasks(columns, ceil_div(columns, shares));
   const Parts row_tasks(panels.count,
-                        column_tasks >= workers ? panels.count : ceil_div(panels.count, workers));
-  const std::size_t tasks = column_tasks * row_tasks.count;
+                        column_tasks.count >= workers ? panels.count : ceil_div(panels.count, workers));
+  const std::size_t tasks = column_tasks.count * row_tasks.count;
   parallel_for(tasks, grain_for(tasks, work), [&](std::size_t first, std::size_t end) {
     thread_local Scratch right_scratch;
-    const std::size_t panel_words = groups_of(k, k.depth) * k.columns;
-    std::uint32_t* const right = right_scratch.words(together * panel_words);
+    const std::size_t panel_words = groups_of(k, k.depth) * k.columns + kGap;
+    std::uint32_t* const right = right_scratch.words(k.together * panel_words);
     for (std::size_t t = first; t < end; ++t) {
-      const std::size_t q0 = t / row_tasks.count * together, q1 = std::min(q0 + together, columns);
+      const std::size_t task = t / row_tasks.count;
+      const std::size_t q0 = column_tasks.begin(task), q1 = column_tasks.begin(task + 1);
+      const std::size_t j0 = q0 * k.columns, j1 = std::min(q1 * k.columns, C.cols);
       const std::size_t p0 = row_tasks.begin(t % row_tasks.count),
                         p1 = row_tasks.begin(t % row_tasks.count + 1);
       for (std::size_t b = 0; b < blocks; ++b) {
         const bool ends = b + 1 == blocks;
         const std::size_t d = depth_begin + b * k.depth, size = block_depth(b);
-        for (std::size_t q = q0; q < q1; ++q)
-          (R.along ? k.right_along : k.right_across)(R.at(q * k.columns, d), R.S.stride,
-                                                     std::min(k.columns, C.cols - q * k.columns), size,
-                                                     right + (q - q0) * panel_words);
+        if (R.along)
+          for (std::size_t q = q0; q < q1; ++q)
+            k.right_along(R.at(q * k.columns, d), R.S.stride, std::min(k.columns, C.cols - q * k.columns),
+                          size, right + (q - q0) * panel_words);
+        else
+          k.right_across(R.at(j0, d), R.S.stride, j1 - j0, size, right, panel_words);
         // What this thread will want next: the next block of depth, or the first of its next columns.
         Ahead ahead;
-        const std::size_t next = ends ? 0 : b + 1;
-        const std::size_t next_column = (ends ? q0 + workers * together : q0) * k.columns;
-        if (row_tasks.count == 1 && next_column < C.cols)
-          ahead = R.ahead(next_column, depth_begin + next * k.depth, together * k.columns, block_depth(next));
+        const std::size_t next = ends ? 0 : b + 1, next_task = ends ? task + workers : task;
+        if (row_tasks.count == 1 && next_task < column_tasks.count)
+          ahead = R.ahead(column_tasks.begin(next_task) * k.columns, depth_begin + next * k.depth,
+                          column_tasks.size(next_task) * k.columns, block_depth(next));
         if (blocks > 1)
           ahead.then(left_panel(next, p0), (p1 - p0) * groups_of(k, block_depth(next)) * k.rows);
         for (std::size_t q = q0; q < q1; ++q) {

@@ -1,5 +1,8 @@
 // Products for CPUs with AMX: a tile instruction multiplies 16 rows by 16 columns over 32 bf16 factors. A
 // tile of the drivers is two by two of them.
+//
+// The tiles are so fast that memory decides, and these CPUs read long runs of it faster by themselves than
+// when asked line by line, so blocks are wide and `Ahead` is left alone.
 #include "ops/gemm_pairs512.h"
 
 namespace lacuna {
@@ -43,9 +46,17 @@ void pad(std::size_t depth, std::uint32_t* panel) {
 }
 
 void right_across(const float* source, std::size_t stride, std::size_t width, std::size_t depth,
-                  std::uint32_t* panel) {
-  Pack512<Bf16Pairs>::across<kColumns>(source, stride, width, depth, panel);
-  pad(depth, panel);
+                  std::uint32_t* panels, std::size_t distance) {
+  for (std::size_t k = 0; k < depth; k += 2) {  // row by row of the source, for the sake of long runs
+    std::uint32_t* to = panels + k / 2 * kColumns;
+    for (std::size_t c = 0; c < width; c += kColumns, to += distance)
+      for (std::size_t half = 0; half < kColumns; half += kSide) {
+        const __mmask16 mask = first16(width > c + half ? width - c - half : 0);
+        _mm512_storeu_ps(to + half,
+                         Bf16Pairs::across(source + k * stride + c + half, stride, mask, depth - k));
+      }
+  }
+  for (std::size_t c = 0; c < width; c += kColumns, panels += distance) pad(depth, panels);
 }
 
 void right_along(const float* source, std::size_t stride, std::size_t width, std::size_t depth,
@@ -71,16 +82,9 @@ void configure_tiles() {
 
 // Registers 0..3: sums (0 1 / 2 3); 4, 5: left; 6, 7: right.
 template <bool kTall>
-void multiply_tiles(std::size_t groups, const std::uint32_t* left, const std::uint32_t* right, Ahead& ahead) {
+void multiply_tiles(std::size_t groups, const std::uint32_t* left, const std::uint32_t* right) {
   constexpr std::size_t kLeftStride = kSide * 4, kRightStride = kColumns * 4;
-  _tile_zero(0);
-  _tile_zero(1);
-  if constexpr (kTall) {
-    _tile_zero(2);
-    _tile_zero(3);
-  }
   for (std::size_t g = 0; g < groups; g += kSide, left += kBlock, right += kSide * kColumns) {
-    for (std::size_t group = 0; group < kSide; ++group) ahead.fetch();
     _tile_loadd(4, left, kLeftStride);
     _tile_loadd(6, right, kRightStride);
     _tile_loadd(7, right + kSide, kRightStride);
@@ -95,19 +99,37 @@ void multiply_tiles(std::size_t groups, const std::uint32_t* left, const std::ui
 }
 
 void tile(std::size_t groups, const std::uint32_t* left, const std::uint32_t* right, float* C,
-          std::size_t stride, std::size_t m, std::size_t n, const TileEnd& end, Ahead& ahead) {
+          std::size_t stride, std::size_t m, std::size_t n, const TileEnd& end, Ahead&) {
   configure_tiles();
   alignas(64) float sums[kRows * kColumns];
-  const bool tall = m > kSide,
-             direct = m == kRows && n == kColumns && !end.accumulate && end.bias == nullptr && !end.relu;
+  const bool whole = m == kRows && n == kColumns;
+  if (end.accumulate) {  // the sums begin with what C holds
+    if (!whole)
+      for (std::size_t i = 0; i < m; ++i)
+        for (std::size_t j = 0; j < kColumns; j += 16)
+          _mm512_store_ps(sums + i * kColumns + j,
+                          _mm512_maskz_loadu_ps(first16(n > j ? n - j : 0), C + i * stride + j));
+    const float* from = whole ? C : sums;
+    const std::size_t from_stride = whole ? stride : kColumns;
+    _tile_loadd(0, from, from_stride * 4);
+    _tile_loadd(1, from + kSide, from_stride * 4);
+    _tile_loadd(2, from + kSide * from_stride, from_stride * 4);
+    _tile_loadd(3, from + kSide * from_stride + kSide, from_stride * 4);
+  } else {
+    _tile_zero(0);
+    _tile_zero(1);
+    _tile_zero(2);
+    _tile_zero(3);
+  }
+  const bool direct = whole && end.bias == nullptr && !end.relu;
   float* target = direct ? C : sums;
   const std::size_t target_stride = direct ? stride : kColumns;
-  if (tall) {
-    multiply_tiles<true>(groups, left, right, ahead);
+  if (m > kSide) {
+    multiply_tiles<true>(groups, left, right);
     _tile_stored(2, target + kSide * target_stride, target_stride * 4);
     _tile_stored(3, target + kSide * target_stride + kSide, target_stride * 4);
   } else {
-    multiply_tiles<false>(groups, left, right, ahead);
+    multiply_tiles<false>(groups, left, right);
   }
   _tile_stored(0, target, target_stride * 4);
   _tile_stored(1, target + kSide, target_stride * 4);
@@ -116,29 +138,30 @@ void tile(std::size_t groups, const std::uint32_t* left, const std::uint32_t* ri
     for (std::size_t j = 0; j < n; j += 16) {
       const __mmask16 mask = first16(n - j);
       __m512 sum = _mm512_load_ps(sums + i * kColumns + j);
-      float* c = C + i * stride + j;
-      if (end.accumulate) sum = _mm512_add_ps(sum, _mm512_maskz_loadu_ps(mask, c));
       if (end.bias != nullptr) sum = _mm512_add_ps(sum, _mm512_maskz_loadu_ps(mask, end.bias + j));
       if (end.relu) sum = _mm512_max_ps(sum, _mm512_setzero_ps());
-      _mm512_mask_storeu_ps(c, mask, sum);
+      _mm512_mask_storeu_ps(C + i * stride + j, mask, sum);
     }
 }
 
-constexpr Kernels kKernels = {2,
-                              kRows,
-                              kColumns,
-                              kSide,
-                              1024,
-                              left_across,
-                              left_along,
-                              right_across,
-                              right_along,
-                              tile,
-                              nullptr,
-                              direct<Avx512, Bf16Pairs>,
-                              finish<Avx512>,
-                              keep<Avx512>,
-                              update<Avx512>};
+constexpr Kernels kKernels = {.group = 2,
+                              .rows = kRows,
+                              .columns = kColumns,
+                              .unit = kSide,
+                              .depth = 256,
+                              .together = 32,
+                              .inputs = 32,
+                              .outputs = 2048,
+                              .left_across = left_across,
+                              .left_along = left_along,
+                              .right_across = right_across,
+                              .right_along = right_along,
+                              .tile = tile,
+                              .lying_tile = nullptr,
+                              .direct = direct<Avx512, Bf16Pairs>,
+                              .finish = finish<Avx512>,
+                              .keep = keep<Avx512>,
+                              .update = update<Avx512>};
 
 }  // namespace
 

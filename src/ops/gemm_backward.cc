@@ -10,9 +10,8 @@
 namespace lacuna {
 namespace {
 
-constexpr std::size_t kPiece = 128;      // outputs packed by one task; divides the k.depth of every kernel
-constexpr std::size_t kInputBlock = 32;  // rows of W that are done together
-constexpr std::size_t kNeighbours = 4;   // blocks of them that a task takes, at most
+constexpr std::size_t kPiece = 128;     // outputs packed by one task; divides the k.outputs of every kernel
+constexpr std::size_t kNeighbours = 4;  // blocks of k.inputs that a task takes, at most
 
 struct Backward {
   const Kernels& k;
@@ -25,13 +24,13 @@ struct Backward {
   // dY is packed twice: as the left factor of dY Wᵀ, by blocks of outputs, and as the right factor of Xᵀ dY.
   std::size_t n = X.rows, in = W.value.rows, out = W.value.cols;
   Parts panels{n, k.rows};
-  std::size_t blocks = ceil_div(out, k.depth), block_words = panels.count * groups_of(k, k.depth) * k.rows;
+  std::size_t blocks = ceil_div(out, k.outputs), block_words = panels.count * groups_of(k, k.outputs) * k.rows;
   std::size_t row_groups = groups_of(k, n), right_words = row_groups * k.columns;
   std::uint32_t *left = nullptr, *right = nullptr;
   float* bias_gradient = nullptr;
 
   bool wants_dX() const { return dX.rows != 0; }
-  std::size_t block_depth(std::size_t o) const { return std::min(k.depth, out - o * k.depth); }
+  std::size_t block_depth(std::size_t o) const { return std::min(k.outputs, out - o * k.outputs); }
   std::uint32_t* left_panel(std::size_t o, std::size_t p) const {
     return left + o * block_words + p * groups_of(k, block_depth(o)) * k.rows;
   }
@@ -42,10 +41,8 @@ struct Backward {
       if (wants_dX())
         for (std::size_t p = 0; p < panels.count; ++p)
           k.left_along(&dY(panels.begin(p), j), dY.stride, panels.size(p), size,
-                       left_panel(j / k.depth, p) + j % k.depth / k.group * k.rows);
-      for (std::size_t c = j; c < j + size; c += k.columns)
-        k.right_across(&dY(0, c), dY.stride, std::min(k.columns, out - c), n,
-                       right + c / k.columns * right_words);
+                       left_panel(j / k.outputs, p) + groups_of(k, j % k.outputs) * k.rows);
+      k.right_across(&dY(0, j), dY.stride, size, n, right + j / k.columns * right_words, right_words);
     }
     if (b.value.empty()) return;
     float* const sums = bias_gradient + j;
@@ -62,7 +59,7 @@ struct Backward {
   Ahead wanted(std::size_t i, std::size_t size, std::size_t o, bool rows_too) const {
     Ahead ahead;
     if (size == 0) return ahead;
-    const std::size_t o0 = o * k.depth, width = block_depth(o), first = o0 / k.columns,
+    const std::size_t o0 = o * k.outputs, width = block_depth(o), first = o0 / k.columns,
                       last = ceil_div(o0 + width, k.columns);
     const auto block = [&](MatrixView<float> A) {
       if (!A.empty()) ahead.then(&A(i, o0), A.stride, size, width);
@@ -88,7 +85,7 @@ struct Backward {
   // sums (n, size) = or += dY[:, block o] W[i0 .. i0 + size, block o]ᵀ.
   void input_gradient(std::size_t i0, std::size_t size, std::size_t o, std::uint32_t* weights, float* sums,
                       Ahead& ahead) const {
-    const std::size_t o0 = o * k.depth, width = block_depth(o);
+    const std::size_t o0 = o * k.outputs, width = block_depth(o);
     for (std::size_t i = 0; i < size; i += k.columns) {
       const std::size_t columns = std::min(k.columns, size - i);
       k.right_along(&W.value(i0 + i, o0), W.value.stride, columns, width, weights);
@@ -105,13 +102,13 @@ struct Backward {
     const auto at = [](MatrixView<float> A, std::size_t i, std::size_t j) {
       return A.empty() ? nullptr : &A(i, j);
     };
-    const std::size_t o0 = o * k.depth, width = block_depth(o);
+    const std::size_t o0 = o * k.outputs, width = block_depth(o);
     for (std::size_t p = 0; p < inputs.count; ++p) {
       const std::size_t i = i0 + inputs.begin(p), rows = inputs.size(p);
       for (std::size_t j = 0; j < width; j += k.columns)
         k.tile(row_groups, input + p * row_groups * k.rows, right + (o0 + j) / k.columns * right_words,
-               gradient + j, k.depth, rows, std::min(k.columns, width - j), {}, ahead);
-      k.update(step, gradient, k.depth, rows, width,
+               gradient + j, k.outputs, rows, std::min(k.columns, width - j), {}, ahead);
+      k.update(step, gradient, k.outputs, rows, width,
                {&W.value(i, o0), &W.first(i, o0), at(W.second, i, o0), at(W.mean, i, o0), W.value.stride,
                 W.first.stride, W.second.stride, W.mean.stride});
     }
@@ -121,14 +118,14 @@ struct Backward {
   // is where this thread will go on, with `next_size` rows.
   void run(std::size_t i0, std::size_t size, std::size_t next, std::size_t next_size) const {
     thread_local Scratch weight_scratch, input_scratch, sum_scratch, gradient_scratch;
-    std::uint32_t* const weights = weight_scratch.words(groups_of(k, k.depth) * k.columns);
+    std::uint32_t* const weights = weight_scratch.words(groups_of(k, k.outputs) * k.columns);
     const Parts inputs(size, k.rows);
     std::uint32_t* const input = input_scratch.words(inputs.count * row_groups * k.rows);
     for (std::size_t p = 0; p < inputs.count && n != 0; ++p)
       k.left_across(&X(0, i0 + inputs.begin(p)), X.stride, inputs.size(p), n,
                     input + p * row_groups * k.rows);
     float* const sums = sum_scratch.floats(n * size);
-    float* const gradient = gradient_scratch.floats(k.rows * k.depth);
+    float* const gradient = gradient_scratch.floats(k.rows * k.outputs);
     for (std::size_t o = 0; o < blocks; ++o) {
       Ahead ahead = o + 1 < blocks ? wanted(i0, size, o + 1, false) : wanted(next, next_size, 0, true);
       ahead.within(steps(size, o));
@@ -164,7 +161,7 @@ void linear_backward(MatrixView<const float> X, MatrixView<const float> dY, bool
   // As many equal blocks of rows as there are threads, or a multiple of that. A task takes neighbours, so
   // that it knows where it goes on; only its last block must guess.
   const auto workers = static_cast<std::size_t>(threads());
-  const Parts rows(work.in, ceil_div(work.in, workers * ceil_div(work.in, workers * kInputBlock)));
+  const Parts rows(work.in, ceil_div(work.in, workers * ceil_div(work.in, workers * work.k.inputs)));
   const double multiply_adds =
       static_cast<double>(std::max<std::size_t>(work.n, 8)) * static_cast<double>(W.value.size());
   const std::size_t grain =

@@ -123,12 +123,18 @@ struct Kernels {
   std::size_t columns;  // of a right panel and of a tile; a multiple of 16
   std::size_t unit;     // a panel's groups are padded with zero to a multiple of this
   std::size_t depth;    // factors of a sum that are packed at once; a multiple of group * unit
+  std::size_t together;         // right panels packed at once, at most
+  std::size_t inputs, outputs;  // block of W, at most, that goes through the backward pass together
 
   // Packs `width` rows or columns and `depth` factors that start at `source`; pads with zero up to
-  // groups_of(depth).
+  // groups_of(depth). right_across packs as many panels as `width` columns need, `distance` words apart.
   using Pack = void (*)(const float* source, std::size_t stride, std::size_t width, std::size_t depth,
                         std::uint32_t* panel);
-  Pack left_across, left_along, right_across, right_along;
+  using PackPanels = void (*)(const float* source, std::size_t stride, std::size_t width, std::size_t depth,
+                              std::uint32_t* panels, std::size_t distance);
+  Pack left_across, left_along;
+  PackPanels right_across;
+  Pack right_along;
 
   // C (m, n) = left panel * right panel, ended as `end` says. Asks for the memory of `ahead` meanwhile.
   void (*tile)(std::size_t groups, const std::uint32_t* left, const std::uint32_t* right, float* C,

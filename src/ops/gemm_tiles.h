@@ -257,25 +257,36 @@ void update(const UpdateCoefficients<float>& k, const float* gradient, std::size
   }
 }
 
+template <class S, class Pack>
+void panels_across(const float* source, std::size_t stride, std::size_t width, std::size_t depth,
+                   std::uint32_t* panels, std::size_t distance) {
+  for (std::size_t c = 0; c < width; c += S::kColumns, panels += distance)
+    Pack::template across<S::kColumns>(source + c, stride, width - c < S::kColumns ? width - c : S::kColumns,
+                                       depth, panels);
+}
+
 // The table of an instruction set whose left and right panels look alike; `Pack` gives across<pitch> and
 // along<pitch>.
 template <class S, class Elements, class Pack>
 constexpr Kernels make_kernels(std::size_t group, std::size_t depth) {
-  return {group,
-          S::kRows,
-          S::kColumns,
-          1,
-          depth,
-          Pack::template across<S::kRows>,
-          Pack::template along<S::kRows>,
-          Pack::template across<S::kColumns>,
-          Pack::template along<S::kColumns>,
-          tile<S>,
-          Elements::kAsIs ? lying_tile<S> : nullptr,
-          direct<S, Elements>,
-          finish<S>,
-          keep<S>,
-          update<S>};
+  return {.group = group,
+          .rows = S::kRows,
+          .columns = S::kColumns,
+          .unit = 1,
+          .depth = depth,
+          .together = 4,
+          .inputs = 32,
+          .outputs = depth,
+          .left_across = Pack::template across<S::kRows>,
+          .left_along = Pack::template along<S::kRows>,
+          .right_across = panels_across<S, Pack>,
+          .right_along = Pack::template along<S::kColumns>,
+          .tile = tile<S>,
+          .lying_tile = Elements::kAsIs ? lying_tile<S> : nullptr,
+          .direct = direct<S, Elements>,
+          .finish = finish<S>,
+          .keep = keep<S>,
+          .update = update<S>};
 }
 
 }  // namespace
