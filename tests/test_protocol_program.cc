@@ -197,6 +197,24 @@ TEST_F(ProtocolProgram, MetricsAreExplained) {
   for (std::size_t k = 0; k < list.size(); ++k) EXPECT_EQ(list[k]["name"], metric_names()[k]);
 }
 
+TEST_F(ProtocolProgram, HelpOfTheProgramAGroupAndAVerb) {
+  const Ended version = run({"--version"});
+  EXPECT_EQ(version.code, 0);
+  EXPECT_TRUE(version.out.starts_with("lacuna ")) << version.out;
+  const Ended all = run({"--help"}), group = run({"bench", "--help"}), verb = run({"help", "data", "mask"});
+  EXPECT_EQ(all.code, 0);
+  EXPECT_TRUE(has(all.out, "bench table") && has(all.out, "predict"));
+  EXPECT_EQ(group.code, 0);
+  EXPECT_TRUE(has(group.out, "bench table") && !has(group.out, "predict")) << group.out;
+  EXPECT_EQ(verb.code, 0);
+  EXPECT_EQ(verb.out, run({"data", "mask", "--help"}).out);
+  const Ended bare = run({"data"}), wrong = run({"data", "inspekt"});
+  EXPECT_EQ(bare.code, 2);
+  EXPECT_TRUE(has(bare.err, "data inspect") && bare.out.empty()) << bare.err;
+  EXPECT_EQ(wrong.code, 2);
+  EXPECT_TRUE(has(wrong.err, "there is no verb 'data inspekt'")) << wrong.err;
+}
+
 // The words that the bash script offers for a command line.
 std::string completions(const TemporaryDirectory& folder, const std::string& words) {
   const Ended script = run({"completion", "bash"});

@@ -35,26 +35,49 @@ constexpr Verb kVerbs[] = {
     {"report", "a page about experiments, with tables and plots", report},
 };
 
-void print_usage(std::FILE* out) {
-  fmt::print(out, "lacuna: tags for items with missing views and missing labels\n\nusage: lacuna VERB ...\n\n");
-  for (const auto& verb : kVerbs) fmt::print(out, "  {:<18}  {}\n", verb.name, verb.summary);
-  fmt::print(out, "\nlacuna VERB --help explains a verb and gives examples.\n");
+// The verbs, or those of a group ("data", "bench") alone.
+void print_usage(std::FILE* out, const std::string& group = "") {
+  fmt::print(out, "lacuna: tags for items with missing views and missing labels\n\nusage: lacuna {} ...\n\n",
+             group.empty() ? "VERB" : group + " VERB");
+  for (const auto& verb : kVerbs)
+    if (group.empty() || std::string(verb.name).starts_with(group + " "))
+      fmt::print(out, "  {:<18}  {}\n", verb.name, verb.summary);
+  fmt::print(out, "\nlacuna {}VERB --help explains a verb and gives examples.\n",
+             group.empty() ? "" : group + " ");
 }
 
-int dispatch(const Arguments& arguments) {
-  if (arguments.empty() || arguments[0] == "--help" || arguments[0] == "-h" || arguments[0] == "help") {
+bool is_help(const std::string& word) {
+  return word == "--help" || word == "-h" || word == "help";
+}
+
+int dispatch(Arguments arguments) {
+  if (arguments.size() > 1 && arguments[0] == "help") {  // help VERB is VERB --help
+    arguments.erase(arguments.begin());
+    arguments.push_back("--help");
+  }
+  if (arguments.empty() || is_help(arguments[0])) {
     print_usage(arguments.empty() ? stderr : stdout);
     return static_cast<int>(arguments.empty() ? Exit::usage : Exit::ok);
   }
+  if (arguments[0] == "--version") {
+    fmt::print("lacuna {}\n", LACUNA_VERSION);
+    return static_cast<int>(Exit::ok);
+  }
   std::vector<std::string> names;
+  bool is_group = false;
   for (const auto& verb : kVerbs) {
     const std::string name = verb.name;
     names.push_back(name);
     const auto words = split(name, ' ');
+    is_group = is_group || (words.size() > 1 && words[0] == arguments[0]);
     if (arguments.size() < words.size()) continue;
     bool matches = true;
     for (std::size_t i = 0; i < words.size(); ++i) matches = matches && arguments[i] == words[i];
     if (matches) return verb.run({arguments.begin() + static_cast<std::ptrdiff_t>(words.size()), arguments.end()});
+  }
+  if (is_group && (arguments.size() == 1 || is_help(arguments[1]))) {
+    print_usage(arguments.size() == 1 ? stderr : stdout, arguments[0]);
+    return static_cast<int>(arguments.size() == 1 ? Exit::usage : Exit::ok);
   }
   std::string given = arguments[0];
   if (arguments.size() > 1 && !arguments[1].starts_with("-")) given += " " + arguments[1];
