@@ -1,9 +1,9 @@
-// How time and memory grow: the small network's epoch against rows, views and labels, with the fitted
-// exponent (1 = a straight line through the origin), and the peak memory of the paper's network against what
-// it must hold.
+// How time and memory grow: the small network's epoch against rows, views and labels, with the straight line
+// fitted to it, and the peak memory of the paper's network against what it must hold. The sizes take turns,
+// so that all meet the same machine; the median of a size counts.
 //
 //   bench_growth [--cpu-time]
-#include <cmath>
+#include <algorithm>
 #include <cstring>
 #include <fstream>
 #include <numeric>
@@ -43,49 +43,77 @@ void run_epoch(Network& network, const Items& items, UpdateRule rule, std::size_
   }
 }
 
-double epoch_seconds(const Size& size) {
-  const PresetOptions options = preset("best");
-  const std::vector<std::size_t> columns(size.views, 96);
-  const Items items = made_up_items(size.rows, columns, size.labels);
-  const auto network = trainee(options, columns, size);
-  run_epoch(*network, items, rule_of(options.train), 2);
-  double best = 1e300;
-  for (int repeat = 0; repeat < 2; ++repeat) {
-    const double start = clock_seconds();
-    run_epoch(*network, items, rule_of(options.train), items.rows());
-    best = std::min(best, clock_seconds() - start);
+// The network at one size, ready for epochs.
+class Trainee {
+ public:
+  explicit Trainee(const Size& size)
+      : options_(preset("best")),
+        columns_(size.views, 96),
+        items_(made_up_items(size.rows, columns_, size.labels)),
+        network_(trainee(options_, columns_, size)) {
+    run_epoch(*network_, items_, rule_of(options_.train), 2);
   }
-  return best;
-}
+  void epoch() {
+    const double start = clock_seconds();
+    run_epoch(*network_, items_, rule_of(options_.train), items_.rows());
+    seconds_.push_back(clock_seconds() - start);
+    std::sort(seconds_.begin(), seconds_.end());
+  }
+  double median() const { return seconds_[seconds_.size() / 2]; }
+  double spread() const { return (seconds_.back() - seconds_.front()) / median(); }
 
-// Slope of log seconds against log size.
-double exponent(const std::vector<double>& sizes, const std::vector<double>& seconds) {
-  double x = 0, y = 0, xx = 0, xy = 0;
+ private:
+  PresetOptions options_;
+  std::vector<std::size_t> columns_;
+  Items items_;
+  std::unique_ptr<Network> network_;
+  std::vector<double> seconds_;  // of epochs, sorted
+};
+
+// seconds = start + slope * size, by least squares; `straight` is 1 if all points lie on it (R²).
+struct StraightLine {
+  double start = 0, slope = 0, straight = 0;
+};
+StraightLine fitted(const std::vector<double>& sizes, const std::vector<double>& seconds) {
+  double x = 0, y = 0, xx = 0, xy = 0, yy = 0;
   const auto n = static_cast<double>(sizes.size());
   for (std::size_t i = 0; i < sizes.size(); ++i) {
-    const double a = std::log(sizes[i]), b = std::log(seconds[i]);
-    x += a;
-    y += b;
-    xx += a * a;
-    xy += a * b;
+    x += sizes[i] / n;
+    y += seconds[i] / n;
+    xx += sizes[i] * sizes[i] / n;
+    xy += sizes[i] * seconds[i] / n;
+    yy += seconds[i] * seconds[i] / n;
   }
-  return (n * xy - x * y) / (n * xx - x * x);
+  const double covariance = xy - x * y, slope = covariance / (xx - x * x);
+  return {y - slope * x, slope, covariance * slope / (yy - y * y)};
 }
 
 void grow(const char* what, std::size_t Size::*member, const std::vector<std::size_t>& values,
           const Size& base) {
+  constexpr int kRounds = 7;
+  std::vector<Trainee> trainees;
   std::vector<double> sizes, seconds;
   for (const std::size_t value : values) {
     Size size = base;
     size.*member = value;
+    trainees.emplace_back(size);
     sizes.push_back(static_cast<double>(value));
-    seconds.push_back(epoch_seconds(size));
-    print(
-        {.name = fmt::format("growth best: {} {}", value, what), .value = seconds.back(), .unit = "s/epoch"});
   }
-  print({.name = fmt::format("growth best: exponent in {}", what),
-         .value = exponent(sizes, seconds),
-         .unit = "1"});
+  for (int round = 0; round < kRounds; ++round)
+    for (auto& one : trainees) one.epoch();
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    seconds.push_back(trainees[i].median());
+    print({.name = fmt::format("growth best: {} {}", values[i], what),
+           .value = seconds.back(),
+           .unit = "s/epoch",
+           .spread = trainees[i].spread()});
+  }
+  const StraightLine line = fitted(sizes, seconds);
+  print({.name = fmt::format("growth best: slope in {}, from {:.3g} s on", what, line.start),
+         .value = line.slope * 1e3,
+         .unit = "ms/epoch each",
+         .limit = line.slope * 1e3,
+         .share = line.straight});
 }
 
 double peak_bytes() {
@@ -132,7 +160,7 @@ int run(int argc, char** argv) {
     use_clock(Clock::cpu);
   }
   memory();  // first: the peak never falls again
-  const Size base{.rows = 1792};
+  const Size base{.rows = 1792};  // all other sizes as in Corel5k
   grow("rows", &Size::rows, {896, 1792, 3584, 7168}, base);
   grow("views", &Size::views, {2, 4, 8, 16}, base);
   grow("labels", &Size::labels, {260, 520, 1040, 2080}, base);
