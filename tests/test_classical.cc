@@ -31,7 +31,7 @@ void expect_better_than_prior(const std::string& path, const ReadOptions& how) {
   const Dataset data = read_dataset(path, how);
   const Folds folds = make_folds(data, MaskOptions{});
   const double floor = test_ap("prior", data, folds);
-  for (const char* method : {"naim3l", "cdmm", "lvsl", "dm2l", "glocal", "imvwl"}) {
+  for (const char* method : {"naim3l", "cdmm", "lvsl", "dm2l", "glocal", "imvwl", "c2ae"}) {
     const double ap = test_ap(method, data, folds);
     EXPECT_GT(ap, floor) << method;
     std::printf("%s %.4f (prior %.4f)\n", method, ap, floor);
