@@ -12,6 +12,7 @@
 #include "base/tensors.h"
 #include "base/text.h"
 #include "base/threads.h"
+#include "temporary.h"
 
 namespace lacuna {
 namespace {
@@ -125,18 +126,39 @@ TEST(Options, ParseHelpAndErrors) {
   EXPECT_NE(options.help().find("share to hide (ρ) [0.5]"), std::string::npos);
 }
 
+TEST(Options, AListIsReplacedUnlessRepeatedOnOneCommandLine) {
+  std::vector<std::string> widths = {"1024"};
+  std::vector<double> rates;
+  Options options;
+  options.add("widths", widths, "of layers");
+  options.add("rates", rates, "of something");
+  using Texts = std::vector<std::string>;
+  options.set("widths", "1,2", "a file");
+  options.set("widths", "3", "a member");
+  EXPECT_EQ(widths, Texts{"3"});
+  options.from_json({{"widths", {"4", "5"}}}, "a model");
+  options.set("widths", "6", "a member");
+  EXPECT_EQ(widths, Texts{"6"});
+  options.parse({"--widths", "7", "--rates=.5", "--widths=8,9", "--rates", "1"}, "lacuna x");
+  EXPECT_EQ(widths, (Texts{"7", "8", "9"}));
+  EXPECT_EQ(rates, (std::vector<double>{.5, 1}));
+  options.parse({"--widths", "10"}, "lacuna x");
+  EXPECT_EQ(widths, Texts{"10"});
+}
+
 TEST(AtomicFile, OldContentSurvivesWithoutCommit) {
-  const std::string path = std::filesystem::temp_directory_path() / "lacuna_test_atomic";
+  const TemporaryDirectory folder;
+  const std::string path = folder / "file";
   write_text(path, "old");
   { AtomicFile file(path); file.write("new"); }
   EXPECT_EQ(read_text(path), "old");
   { AtomicFile file(path); file.write("new"); file.commit(); }
   EXPECT_EQ(read_text(path), "new");
-  std::filesystem::remove(path);
 }
 
 TEST(Tensors, RoundTripAndHostileHeaders) {
-  const std::string path = std::filesystem::temp_directory_path() / "lacuna_test_tensors";
+  const TemporaryDirectory folder;
+  const std::string path = folder / "file";
   Matrix<float> matrix(3, 5);
   for (std::size_t i = 0; i < 15; ++i) matrix.values()[i] = static_cast<float>(i) * .25f;
   Tensors out;
@@ -149,7 +171,6 @@ TEST(Tensors, RoundTripAndHostileHeaders) {
   ASSERT_EQ(copy.rows(), 3u);
   EXPECT_TRUE(std::equal(copy.values().begin(), copy.values().end(), matrix.values().begin()));
   EXPECT_THROW(in.at("v"), Error);
-  std::filesystem::remove(path);
 
   const auto parse = [](const std::string& header, std::size_t payload) {
     std::string text(8, '\0');
@@ -175,7 +196,8 @@ TEST(Text, NearestAndFormats) {
 }
 
 TEST(MappedFile, ReleasedPagesAreReadAgainAndOtherMemoryIsLeftAlone) {
-  const std::string path = testing::TempDir() + "released";
+  const TemporaryDirectory folder;
+  const std::string path = folder / "released";
   std::string text(100000, 'a');
   for (std::size_t i = 0; i < text.size(); ++i) text[i] = static_cast<char>('a' + i % 26);
   write_text(path, text);
@@ -188,7 +210,6 @@ TEST(MappedFile, ReleasedPagesAreReadAgainAndOtherMemoryIsLeftAlone) {
   std::string copy(100000, 'x');
   release_mapped(as_bytes(copy));
   EXPECT_EQ(copy, std::string(100000, 'x'));
-  std::filesystem::remove(path);
 }
 
 }  // namespace

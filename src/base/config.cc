@@ -54,7 +54,6 @@ void apply_config(const std::vector<ConfigEntry>& entries, Options& options,
   for (const auto& entry : entries)
     if (std::find(skip.begin(), skip.end(), entry.name) == skip.end())
       options.set(entry.name, entry.text, entry.where);
-  for (auto& option : options.all()) option.given = false;  // a list on the command line replaces the file's
 }
 
 std::string config_text(const Options& options, const std::vector<std::string>& skip) {

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 #include <nlohmann/json.hpp>
+#include <set>
 
 #include "base/error.h"
 #include "base/text.h"
@@ -68,7 +69,7 @@ void Option::check_number(double value, const std::string& text) const {
     fail(Exit::usage, "--{} takes a number from {} to {}, not {}", name, number_text(low), number_text(high), text);
 }
 
-void Option::set(const std::string& text) {
+void Option::set(const std::string& text, bool extend) {
   const auto whole = [&]() -> std::int64_t {
     const auto value = parse_int(text);
     if (!value) fail(Exit::usage, "--{} takes a whole number, not '{}'", name, text);
@@ -106,7 +107,7 @@ void Option::set(const std::string& text) {
                    *t = text;
                  },
                  [&](std::vector<std::string>* t) {  // repeated on the command line, or separated by commas
-                   if (!given) t->clear();
+                   if (!extend) t->clear();
                    if (trim(text).empty()) return;
                    for (auto part : split(text, ',')) {
                      check_choice(std::string(part));
@@ -114,7 +115,7 @@ void Option::set(const std::string& text) {
                    }
                  },
                  [&](std::vector<double>* t) {
-                   if (!given) t->clear();
+                   if (!extend) t->clear();
                    if (trim(text).empty()) return;
                    for (auto part : split(text, ',')) t->push_back(real(part));
                  },
@@ -144,7 +145,6 @@ nlohmann::json Option::json() const {
 }
 
 void Option::from_json(const nlohmann::json& value) {
-  given = false;  // a list is replaced, not extended
   if (value.is_string()) {
     set(value.get<std::string>());
   } else if (value.is_array()) {
@@ -182,6 +182,10 @@ void Options::parse(const std::vector<std::string>& arguments, const std::string
     if (option.is_positional) positionals.push_back(&option);
   std::size_t next_positional = 0;
   bool only_positionals = false;
+  std::set<const Option*> seen;  // what is said again on one command line extends a list
+  const auto set = [&](Option& option, const std::string& text) {
+    option.set(text, !seen.insert(&option).second);
+  };
   for (std::size_t i = 0; i < arguments.size(); ++i) {
     const std::string& argument = arguments[i];
     if (!only_positionals && argument == "--") {
@@ -192,7 +196,7 @@ void Options::parse(const std::vector<std::string>& arguments, const std::string
       if (next_positional == positionals.size())
         fail(Exit::usage, "{}: '{}' is one argument too many; see {} --help", where, argument, where);
       Option* option = positionals[next_positional];
-      option->set(argument);
+      set(*option, argument);
       if (!std::holds_alternative<std::vector<std::string>*>(option->target)) ++next_positional;
       continue;
     }
@@ -210,12 +214,12 @@ void Options::parse(const std::vector<std::string>& arguments, const std::string
     }
     if (std::holds_alternative<bool*>(option->target)) {
       if (negated && equals != std::string::npos) fail(Exit::usage, "--{} takes no value", name);
-      option->set(negated ? "false" : equals == std::string::npos ? "true" : argument.substr(equals + 1));
+      set(*option, negated ? "false" : equals == std::string::npos ? "true" : argument.substr(equals + 1));
     } else if (equals != std::string::npos) {
-      option->set(argument.substr(equals + 1));
+      set(*option, argument.substr(equals + 1));
     } else {
       if (i + 1 == arguments.size()) fail(Exit::usage, "{}: --{} needs a value", where, name);
-      option->set(arguments[++i]);
+      set(*option, arguments[++i]);
     }
   }
   for (const auto& option : options_)

@@ -35,7 +35,8 @@ class Option {
   Option& metavar(std::string placeholder);                 // FILE, DIR, K ... in help
   Option& tunable(std::vector<std::string> candidates);     // values that `lacuna tune` tries
 
-  void set(const std::string& text);                        // checks type, range and choices; Exit::usage on error
+  // Checks type, range and choices; Exit::usage on error. A list is replaced, or extended.
+  void set(const std::string& text, bool extend = false);
   std::string text() const;                                 // the current value, as set() would read it
   nlohmann::json json() const;
   void from_json(const nlohmann::json& value);

@@ -192,10 +192,7 @@ int tune(const Arguments& arguments) {
       Model trial(model.method().traits().name);
       if (!model.preset().empty()) trial.set_preset(model.preset());
       trial.options().from_json(fixed, "tune");
-      for (const auto& [name, value] : list[k]) {
-        trial.options().find(name)->given = false;
-        trial.options().set(name, value, "tune");
-      }
+      for (const auto& [name, value] : list[k]) trial.options().set(name, value, "tune");
       trial.notes() = {{"tuned", text(list[k])}, {"data", source.data().name}, {"seed", flags.learning.seed}};
       result = try_one(trial, rows, flags.learning.seed);
       result["settings"] = nlohmann::json::object();
