@@ -16,6 +16,7 @@
 #include "base/random.h"
 #include "base/threads.h"
 #include "methods/method.h"
+#include "temporary.h"
 
 namespace lacuna {
 
@@ -159,7 +160,7 @@ struct ResumeContext : FitContext {
   std::int64_t stop = 0;
   std::int64_t calls = 0;
   std::optional<Tensors> state;
-  std::string path = std::filesystem::temp_directory_path() / "lacuna_test_resume";
+  std::string path;  // of the snapshot
   bool resume = false;
   std::vector<EpochRecord> history;
 
@@ -180,7 +181,9 @@ struct ResumeContext : FitContext {
 
 inline void expect_resume_gives_the_same_bits(const MakeMethod& make, std::int64_t stop) {
   const Items train = small_items({}, 1), val = small_items({}, 2), test = small_items({}, 3);
+  const TemporaryDirectory folder;
   ResumeContext whole, first, second;
+  first.path = second.path = folder / "snapshot";
   const auto a = make(), b = make(), d = make();
   a->fit(train, val, whole);
   ASSERT_GT(static_cast<std::int64_t>(whole.history.size()), stop);
@@ -191,7 +194,6 @@ inline void expect_resume_gives_the_same_bits(const MakeMethod& make, std::int64
   EXPECT_EQ(static_cast<std::int64_t>(second.history.size()),
             static_cast<std::int64_t>(whole.history.size()) - stop);
   expect_same(scores_of(*a, test, 5), scores_of(*d, test, 5));
-  std::filesystem::remove(first.path);
 }
 
 inline void expect_save_and_load_keep_the_scores(const MakeMethod& make) {
@@ -199,12 +201,12 @@ inline void expect_save_and_load_keep_the_scores(const MakeMethod& make) {
   FitContext context;
   const auto a = make(), b = make();
   a->fit(train, val, context);
-  const std::string path = std::filesystem::temp_directory_path() / "lacuna_test_method";
+  const TemporaryDirectory folder;
+  const std::string path = folder / "method";
   Tensors file;
   a->save(file);
   file.write(path);
   b->load(Tensors::read(path), shape_of(train));
-  std::filesystem::remove(path);
   const Matrix<float> x = scores_of(*a, test, 5), y = scores_of(*b, test, 5);
   expect_same(x, y);
   Matrix<std::uint8_t> p(40, 5), q(40, 5);

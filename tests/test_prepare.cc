@@ -9,6 +9,7 @@
 #include "base/threads.h"
 #include "data/prepare.h"
 #include "data/principal.h"
+#include "temporary.h"
 
 namespace lacuna {
 namespace {
@@ -411,12 +412,12 @@ TEST(Prepare, SaveAndLoad) {
   options.per_view = {"real=auto"};
   options.components = 10;
   const Preparation p = Preparation::fit(all, options);
-  const std::string path = std::filesystem::temp_directory_path() / "lacuna_test_prepare";
+  const TemporaryDirectory folder;
+  const std::string path = folder / "preparation";
   Tensors out;
   p.save(out, "prepare.");
   out.write(path);
   const Preparation q = Preparation::load(Tensors::read(path), "prepare.");
-  std::filesystem::remove(path);
   EXPECT_EQ(q.views()[0].reason, p.views()[0].reason);
   EXPECT_EQ(q.views()[0].kind, "zscore");
   const Items x = p.apply(all, false), y = q.apply(all, false);
