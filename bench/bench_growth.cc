@@ -159,7 +159,7 @@ int run(int argc, char** argv) {
     set_threads(1);
     use_clock(Clock::cpu);
   }
-  memory();  // first: the peak never falls again
+  memory();                       // first: the peak never falls again
   const Size base{.rows = 1792};  // all other sizes as in Corel5k
   grow("rows", &Size::rows, {896, 1792, 3584, 7168}, base);
   grow("views", &Size::views, {2, 4, 8, 16}, base);

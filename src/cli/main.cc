@@ -73,7 +73,8 @@ int dispatch(Arguments arguments) {
     if (arguments.size() < words.size()) continue;
     bool matches = true;
     for (std::size_t i = 0; i < words.size(); ++i) matches = matches && arguments[i] == words[i];
-    if (matches) return verb.run({arguments.begin() + static_cast<std::ptrdiff_t>(words.size()), arguments.end()});
+    if (matches)
+      return verb.run({arguments.begin() + static_cast<std::ptrdiff_t>(words.size()), arguments.end()});
   }
   if (is_group && (arguments.size() == 1 || is_help(arguments[1]))) {
     print_usage(arguments.size() == 1 ? stderr : stdout, arguments[0]);
@@ -115,8 +116,8 @@ std::string command_line(const std::string& verb, const Arguments& arguments) {
   return text;
 }
 
-void parse_or_help(Options& options, const Arguments& arguments, const std::string& verb, const std::string& about,
-                   const std::string& examples) {
+void parse_or_help(Options& options, const Arguments& arguments, const std::string& verb,
+                   const std::string& about, const std::string& examples) {
   for (const auto& argument : arguments) {
     if (argument == "--") break;
     if (argument != "--help" && argument != "-h") continue;

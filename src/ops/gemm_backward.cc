@@ -24,7 +24,8 @@ struct Backward {
   // dY is packed twice: as the left factor of dY Wᵀ, by blocks of outputs, and as the right factor of Xᵀ dY.
   std::size_t n = X.rows, in = W.value.rows, out = W.value.cols;
   Parts panels{n, k.rows};
-  std::size_t blocks = ceil_div(out, k.outputs), block_words = panels.count * groups_of(k, k.outputs) * k.rows;
+  std::size_t blocks = ceil_div(out, k.outputs),
+              block_words = panels.count * groups_of(k, k.outputs) * k.rows;
   std::size_t row_groups = groups_of(k, n), right_words = row_groups * k.columns;
   std::uint32_t *left = nullptr, *right = nullptr;
   float* bias_gradient = nullptr;

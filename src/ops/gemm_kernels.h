@@ -118,11 +118,11 @@ struct TileEnd {
 };
 
 struct Kernels {
-  std::size_t group;    // factors in a word
-  std::size_t rows;     // of a left panel and of a tile
-  std::size_t columns;  // of a right panel and of a tile; a multiple of 16
-  std::size_t unit;     // a panel's groups are padded with zero to a multiple of this
-  std::size_t depth;    // factors of a sum that are packed at once; a multiple of group * unit
+  std::size_t group;            // factors in a word
+  std::size_t rows;             // of a left panel and of a tile
+  std::size_t columns;          // of a right panel and of a tile; a multiple of 16
+  std::size_t unit;             // a panel's groups are padded with zero to a multiple of this
+  std::size_t depth;            // factors of a sum that are packed at once; a multiple of group * unit
   std::size_t together;         // right panels packed at once, at most
   std::size_t inputs, outputs;  // block of W, at most, that goes through the backward pass together
 
