@@ -161,9 +161,13 @@ CellStore::State CellStore::state(const std::string& id) const {
 }
 
 std::unique_ptr<Claim> CellStore::claim(const std::string& id) {
-  if (state(id) != State::open) return nullptr;
+  std::error_code error;
+  if (fs::exists(cell_path(id), error) || fs::exists(failure_path(id), error)) return nullptr;
+  // One look at the claims says both whether the cell is taken and which number is next. With a second look
+  // the number could be one beyond a claim that was made in between, and two processes would win.
   const std::string folder = directory_ + "/claims";
   const auto claims = claims_of(folder, id);
+  if (!claims.empty() && alive(claims.back().second)) return nullptr;
   const long number = claims.empty() ? 1 : claims.back().first + 1;
   char host[256] = "";
   gethostname(host, sizeof host - 1);
@@ -181,7 +185,6 @@ std::unique_ptr<Claim> CellStore::claim(const std::string& id) {
   if (!won) lacuna::fail(Exit::failed, "{}: cannot be claimed: {}", path, std::strerror(why));
   auto claim = std::make_unique<Claim>(folder, id, path);
   // Between our look and our link the cell may have been finished and its claims removed.
-  std::error_code error;
   if (fs::exists(cell_path(id), error) || fs::exists(failure_path(id), error)) return nullptr;
   if (number > 1) {  // what the process before left half written
     remove_scratch(directory_ + "/cells", "." + id + "-");
