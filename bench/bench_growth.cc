@@ -112,7 +112,6 @@ void grow(const char* what, std::size_t Size::*member, const std::vector<std::si
   print({.name = fmt::format("growth best: slope in {}, from {:.3g} s on", what, line.start),
          .value = line.slope * 1e3,
          .unit = "ms/epoch each",
-         .limit = line.slope * 1e3,
          .share = line.straight});
 }
 
