@@ -156,6 +156,33 @@ TEST(AtomicFile, OldContentSurvivesWithoutCommit) {
   EXPECT_EQ(read_text(path), "new");
 }
 
+// Rows with gaps between them are stored without the gaps, and read from memory as from a file.
+TEST(Tensors, RowsWithGaps) {
+  const TemporaryDirectory folder;
+  Matrix<float> matrix(4, 7);
+  for (std::size_t i = 0; i < 28; ++i) matrix.values()[i] = static_cast<float>(i);
+  const auto part = std::as_const(matrix).view().columns(1, 5);
+  Tensors out;
+  out.put("part", part);
+  out.put("whole", std::as_const(matrix).view());
+  out.write(folder / "file");
+  const Tensors file = Tensors::read(folder / "file");
+  EXPECT_EQ(file.at("part").bytes.size(), 4 * 5 * sizeof(float));
+  for (const Tensors* in : {static_cast<const Tensors*>(&out), &file}) {
+    const Matrix<float> copy = in->matrix("part");
+    const std::vector<float> values = in->floats("part");
+    ASSERT_EQ(copy.rows(), 4u);
+    ASSERT_EQ(copy.cols(), 5u);
+    ASSERT_EQ(values.size(), 20u);
+    for (std::size_t i = 0; i < 4; ++i)
+      for (std::size_t j = 0; j < 5; ++j) {
+        EXPECT_EQ(copy(i, j), part(i, j));
+        EXPECT_EQ(values[i * 5 + j], part(i, j));
+      }
+    EXPECT_EQ(in->matrix("whole")(3, 6), 27.f);
+  }
+}
+
 TEST(Tensors, RoundTripAndHostileHeaders) {
   const TemporaryDirectory folder;
   const std::string path = folder / "file";

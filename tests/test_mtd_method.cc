@@ -172,12 +172,15 @@ TEST(MtdNetwork, GuessesStartAtTheirEpochAndAreState) {
   // Copy the state into a fresh network in the middle of the epoch: the next step gives the same bits.
   MtdNetwork<float> other(options, shape_of(items), 99, make_cpu_ops(Precision::f32));
   other.keep({});
-  std::vector<std::vector<float>> state;
-  const auto save = [&](MatrixView<float> m) { state.emplace_back(m.data, m.data + m.size()); };
+  std::vector<Matrix<float>> state;
+  const auto save = [&](MatrixView<float> m) { state.emplace_back(m.rows, m.cols).copy_from(m); };
   network.visit([&](const std::string&, ParameterView<float> p, bool) { save(p.value), save(p.first); });
   network.visit_buffers([&](const std::string&, MatrixView<float> m) { save(m); });
   std::size_t at = 0;
-  const auto put = [&](MatrixView<float> m) { std::ranges::copy(state[at++], m.data); };
+  const auto put = [&](MatrixView<float> m) {
+    const Matrix<float>& from = state[at++];
+    for (std::size_t i = 0; i < m.rows; ++i) std::ranges::copy(from.row(i), m.row(i).begin());
+  };
   other.visit([&](const std::string&, ParameterView<float> p, bool) { put(p.value), put(p.first); });
   other.visit_buffers([&](const std::string&, MatrixView<float> m) { put(m); });
   const double expected = network.step({&items, rows, 1, 1, 2}, rule).total();

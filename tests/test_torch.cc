@@ -71,8 +71,8 @@ TEST(Torch, LossesAndGradientsOfWholeSteps) {
     std::map<std::string, Matrix<float>> weights;
     network.visit([&](const std::string& name, ParameterView<double> p, bool) {
       auto& w = weights["w:" + name] = Matrix<float>(p.value.rows, p.value.cols);
-      for (std::size_t at = 0; at < w.values().size(); ++at)
-        w.values()[at] = static_cast<float>(p.value.data[at]);
+      for (std::size_t i = 0; i < w.rows(); ++i)
+        for (std::size_t j = 0; j < w.cols(); ++j) w(i, j) = static_cast<float>(p.value(i, j));
     });
     // The options as text, in bytes.
     MtdOptions copy = options;
@@ -104,7 +104,8 @@ TEST(Torch, LossesAndGradientsOfWholeSteps) {
     losses[k] = network.step(batch, gradient_rule());
     network.visit([&](const std::string& name, ParameterView<double> p, bool) {
       auto& g = gradients[k][name] = before[name];
-      for (std::size_t at = 0; at < g.values().size(); ++at) g.values()[at] -= p.value.data[at];
+      for (std::size_t i = 0; i < g.rows(); ++i)
+        for (std::size_t j = 0; j < g.cols(); ++j) g(i, j) -= p.value(i, j);
     });
   }
   ASSERT_EQ(std::system(command.c_str()), 0) << command;

@@ -40,20 +40,42 @@ const char* type_name<std::uint64_t>() { return "U64"; }
 
 template <class T>
 Tensor borrow(MatrixView<const T> matrix) {
-  assert(matrix.rows <= 1 || matrix.stride == matrix.cols);
-  return {type_name<T>(), {matrix.rows, matrix.cols}, std::as_bytes(std::span(matrix.data, matrix.size())), nullptr};
+  const bool gaps = matrix.rows > 1 && matrix.stride != matrix.cols;
+  const std::size_t reach = matrix.empty() ? 0 : (matrix.rows - 1) * matrix.stride + matrix.cols;
+  return {type_name<T>(),
+          {matrix.rows, matrix.cols},
+          std::as_bytes(std::span(matrix.data, reach)),
+          gaps ? matrix.stride * sizeof(T) : 0,
+          nullptr};
 }
 template <class T>
 Tensor borrow(std::span<const T> values) {
-  return {type_name<T>(), {values.size()}, std::as_bytes(values), nullptr};
+  return {type_name<T>(), {values.size()}, std::as_bytes(values), 0, nullptr};
+}
+
+// The bytes of a tensor without gaps, and the runs of memory that hold them.
+std::uint64_t size_of(const Tensor& tensor) {
+  std::uint64_t size = element_size(tensor.type);
+  for (const std::uint64_t extent : tensor.shape) size *= extent;
+  return size;
+}
+template <class F>
+void each_run(const Tensor& tensor, F&& use) {
+  if (tensor.stride == 0) return use(tensor.bytes);
+  const std::size_t row = tensor.shape[1] * element_size(tensor.type);
+  for (std::size_t i = 0; i < tensor.shape[0]; ++i) use(tensor.bytes.subspan(i * tensor.stride, row));
 }
 
 template <class T>
 std::vector<T> values_of(const Tensor& tensor, const std::string& path, const std::string& name) {
   if (tensor.type != type_name<T>())
     fail(Exit::data, "{}: tensor '{}' has type {}, expected {}", path, name, tensor.type, type_name<T>());
-  std::vector<T> values(tensor.bytes.size() / sizeof(T));
-  if (!values.empty()) std::memcpy(values.data(), tensor.bytes.data(), tensor.bytes.size());
+  std::vector<T> values(size_of(tensor) / sizeof(T));
+  std::size_t at = 0;
+  each_run(tensor, [&](Bytes run) {
+    if (!run.empty()) std::memcpy(values.data() + at, run.data(), run.size());
+    at += run.size() / sizeof(T);
+  });
   return values;
 }
 
@@ -64,8 +86,9 @@ void copy_out(const Tensor& tensor, const std::string& path, const std::string& 
   if (tensor.type != type_name<T>() || (tensor.shape != wanted && !row))
     fail(Exit::data, "{}: tensor '{}' is {} {}, expected {} {}", path, name, tensor.type, shape_text(tensor.shape),
          type_name<T>(), shape_text(wanted));
+  const std::size_t row_bytes = out.cols * sizeof(T), stride = tensor.stride == 0 ? row_bytes : tensor.stride;
   for (std::size_t i = 0; i < out.rows; ++i)
-    if (out.cols) std::memcpy(out.row(i).data(), tensor.bytes.data() + i * out.cols * sizeof(T), out.cols * sizeof(T));
+    if (out.cols) std::memcpy(out.row(i).data(), tensor.bytes.data() + i * stride, row_bytes);
 }
 
 }  // namespace
@@ -133,8 +156,8 @@ void Tensors::write(const std::string& path) const {
   for (const auto& [name, tensor] : tensors_) {
     header[name] = {{"dtype", tensor.type},
                     {"shape", tensor.shape},
-                    {"data_offsets", {offset, offset + tensor.bytes.size()}}};
-    offset += tensor.bytes.size();
+                    {"data_offsets", {offset, offset + size_of(tensor)}}};
+    offset += size_of(tensor);
   }
   std::string text = header.dump();
   text.resize((text.size() + 7) / 8 * 8, ' ');
@@ -142,7 +165,7 @@ void Tensors::write(const std::string& path) const {
   AtomicFile file(path);
   file.write(std::as_bytes(std::span(&length, 1)));
   file.write(text);
-  for (const auto& [name, tensor] : tensors_) file.write(tensor.bytes);
+  for (const auto& [name, tensor] : tensors_) each_run(tensor, [&](Bytes run) { file.write(run); });
   file.commit();
 }
 

@@ -19,6 +19,7 @@ struct Tensor {
   std::string type;                     // F32, F64, BF16, I8, U8, I32, U32, I64, U64
   std::vector<std::uint64_t> shape;
   Bytes bytes;                          // row-major, little-endian; points into `owner` or into borrowed memory
+  std::size_t stride = 0;               // bytes from row to row where borrowed rows have gaps between them; 0 = none
   std::shared_ptr<const void> owner;    // keeps the bytes alive; null = borrowed by put(), valid until written
 };
 

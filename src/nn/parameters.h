@@ -1,6 +1,6 @@
 // All learned numbers of a network in one arena with named slices, so that saving, comparing, averaging and
 // gradient checks are one loop each. Optimiser state lies in arenas of the same layout and exists only where
-// it is kept.
+// it is kept. Rows of a slice have gaps between them where that makes them faster to read (row_stride).
 #pragma once
 
 #include <cstdint>
@@ -43,7 +43,7 @@ class Parameters {
  private:
   struct Slice {
     std::string name;
-    std::size_t offset, rows, cols;
+    std::size_t offset, rows, cols, stride;
     ParameterKind kind;
   };
   MatrixView<T> slice(Matrix<T>& arena, Id id);
