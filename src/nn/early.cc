@@ -80,8 +80,7 @@ void EarlyNetwork<T>::reserve(std::size_t rows) {
   m.saved = Matrix<T>(stack, 2);
   m.keep_Z = Matrix<std::uint8_t>(stack, embedding_);
   for (auto* matrix : {&m.logits, &m.dlogits}) *matrix = Matrix<T>(stack, shape_.labels);
-  for (auto* matrix : {&m.scratch.first, &m.scratch.second})
-    *matrix = Matrix<T>(1, stack * encoder_.widest());
+  for (auto* buffer : {&m.scratch.first, &m.scratch.second}) *buffer = Buffer<T>(stack, encoder_.widest());
 }
 
 template <class T>
@@ -178,7 +177,7 @@ template <class T>
 void EarlyNetwork<T>::predict(const Items& items, MatrixView<T> scores) const {
   const std::size_t most = std::min(kPredictRows, items.rows());
   Matrix<T> input(most, columns_), Z(most, embedding_), saved(most, 2);
-  PingPong<T> scratch{Matrix<T>(1, most * encoder_.widest()), Matrix<T>(1, most * encoder_.widest())};
+  PingPong<T> scratch{{most, encoder_.widest()}, {most, encoder_.widest()}};
   std::vector<Fragment> hidden(most);
   std::vector<float> factors(most);
   std::vector<std::uint32_t> rows(most);

@@ -80,7 +80,7 @@ void Chain<T>::forward(const Ops<T>& ops, const Parameters<T>& parameters, Matri
                        double dropout, Draws draws, ChainMemory<T>& memory, MatrixView<T> Y) const {
   MatrixView<const T> input = X;
   for (std::size_t l = 0; l + 1 < linears_.size(); ++l) {
-    const MatrixView<T> hidden = memory.hidden[l].view().top(X.rows);
+    const MatrixView<T> hidden = memory.hidden[l].take(X.rows, linears_[l].out);
     linears_[l].forward(ops, parameters, input, true, hidden);
     if (dropout > 0) {
       draws.layer = first_layer_id_ + static_cast<std::uint32_t>(l);
@@ -99,8 +99,8 @@ void Chain<T>::backward(const Ops<T>& ops, Parameters<T>& parameters, MatrixView
                         MatrixView<T> dX) const {
   MatrixView<const T> gradient = dY;
   for (std::size_t l = linears_.size(); l-- > 1;) {
-    const MatrixView<const T> hidden = memory.hidden[l - 1].view().top(X.rows);
-    const MatrixView<T> next = PingPong<T>::take(l % 2 ? scratch.first : scratch.second, X.rows, hidden.cols);
+    const MatrixView<const T> hidden = memory.hidden[l - 1].take(X.rows, linears_[l].in);
+    const MatrixView<T> next = (l % 2 ? scratch.first : scratch.second).take(X.rows, hidden.cols);
     linears_[l].backward(ops, parameters, hidden, gradient, true, rule, next);
     if (dropout > 0)
       ops.dropout_backward(dropout, memory.keep[l - 1].view().top(dropout_rows), next.top(dropout_rows));
@@ -114,8 +114,7 @@ void Chain<T>::predict(const Ops<T>& ops, const Parameters<T>& parameters, Matri
                        PingPong<T>& scratch, MatrixView<T> Y) const {
   MatrixView<const T> input = X;
   for (std::size_t l = 0; l + 1 < linears_.size(); ++l) {
-    const MatrixView<T> hidden =
-        PingPong<T>::take(l % 2 ? scratch.first : scratch.second, X.rows, linears_[l].out);
+    const MatrixView<T> hidden = (l % 2 ? scratch.first : scratch.second).take(X.rows, linears_[l].out);
     linears_[l].predict(ops, parameters, input, true, hidden);
     input = hidden;
   }

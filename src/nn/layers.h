@@ -30,20 +30,34 @@ struct Linear {
                MatrixView<T> Y) const;
 };
 
+// Room for matrices of up to `rows` rows and `cols` columns.
+template <class T>
+class Buffer {
+ public:
+  Buffer() = default;
+  Buffer(std::size_t rows, std::size_t cols) : memory_(1, rows * row_stride<T>(cols)) {}
+  MatrixView<T> take(std::size_t rows, std::size_t cols) {
+    assert(rows * row_stride<T>(cols) <= memory_.cols());
+    return {memory_.data(), rows, cols, row_stride<T>(cols)};
+  }
+  MatrixView<const T> take(std::size_t rows, std::size_t cols) const {
+    return const_cast<Buffer*>(this)->take(rows, cols);
+  }
+
+ private:
+  Matrix<T> memory_;
+};
+
 // What a backward needs of a forward, and two buffers that gradients (or, in predictions, activations)
 // alternate between. Buffers are as large as the largest batch; a step uses their top rows.
 template <class T>
 struct ChainMemory {
-  std::vector<Matrix<T>> hidden;           // (rows, width) per hidden layer, after ReLU and dropout
-  std::vector<Matrix<std::uint8_t>> keep;  // the same shapes, where dropout is used
+  std::vector<Buffer<T>> hidden;           // (rows, width) per hidden layer, after ReLU and dropout
+  std::vector<Matrix<std::uint8_t>> keep;  // (rows, width) where dropout is used
 };
 template <class T>
 struct PingPong {
-  Matrix<T> first, second;  // flat; shaped by take()
-  static MatrixView<T> take(Matrix<T>& buffer, std::size_t rows, std::size_t cols) {
-    assert(rows * cols <= buffer.cols());
-    return {buffer.data(), rows, cols};
-  }
+  Buffer<T> first, second;
 };
 
 // Linear, ReLU, dropout, Linear, ReLU, dropout, ..., Linear.

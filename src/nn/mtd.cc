@@ -148,14 +148,14 @@ void MtdNetwork<T>::reserve(std::size_t rows) {
   for (auto* matrix : {&m.logits, &m.dlogits}) *matrix = Matrix<T>(rows, shape_.labels);
   if (decodes()) {
     for (auto* matrix : {&m.D, &m.dD}) *matrix = Matrix<T>(stack, embedding_);
-    for (auto* matrix : {&m.reconstruction, &m.target}) *matrix = Matrix<T>(1, rows * widest);
+    for (auto* buffer : {&m.reconstruction, &m.target}) *buffer = Buffer<T>(rows, widest);
   }
   if (classifies_views()) {
     for (auto* matrix : {&m.V, &m.dV}) *matrix = Matrix<T>(stack, embedding_);
     m.view_logits = Matrix<T>(stack, shape_.labels);
     m.keep_V = Matrix<std::uint8_t>(stack, embedding_);
   }
-  for (auto* matrix : {&m.scratch.first, &m.scratch.second}) *matrix = Matrix<T>(1, (rows + 1) * widest);
+  for (auto* buffer : {&m.scratch.first, &m.scratch.second}) *buffer = Buffer<T>(rows + 1, widest);
 }
 
 template <class T>

@@ -35,7 +35,7 @@ struct MtdNetwork<T>::Memory {
 
   Matrix<T> D, dD;                       // stacks: decoder inputs
   std::vector<ChainMemory<T>> decoders;  // per view
-  Matrix<T> reconstruction, target;      // flat, (r, d_v) of one view at a time
+  Buffer<T> reconstruction, target;      // (r, d_v) of one view at a time
 
   Matrix<T> V, dV, view_logits;  // stacks: inputs and outputs of the view classifiers
   Matrix<std::uint8_t> keep_V;

@@ -100,11 +100,11 @@ double MtdNetwork<T>::decode(const Batch& batch, const UpdateRule& rule) {
     const auto& block = fused ? m.targets[v] : m.blocks[v];
     const std::size_t r = block.rows.size(), d = shape_.columns[v];
     const MatrixView<T> input = D.slice(block.offset, r);
-    const MatrixView<T> reconstruction = PingPong<T>::take(m.reconstruction, r, d);
+    const MatrixView<T> reconstruction = m.reconstruction.take(r, d);
     views_[v].decoder.forward(*ops_, parameters_, input, 0, {}, m.decoders[v], reconstruction);
     MatrixView<T> target = m.X[v].view().top(options_.reconstruction_target == "masked" ? r : 0);
     if (options_.reconstruction_target == "clean") {
-      target = PingPong<T>::take(m.target, r, d);
+      target = m.target.take(r, d);
       ops_->gather(batch.items->X[v], block.rows, {}, target);
     }
     value += ops_->reconstruction_loss(target, b, options_.gamma, reconstruction);
@@ -158,14 +158,15 @@ struct MtdNetwork<T>::Embedding {
   Matrix<T> S[2];              // stacks
   std::vector<std::uint32_t> rows;
   PingPong<T> scratch;
-  Matrix<T> input, saved, fused[2];
+  Buffer<T> input;
+  Matrix<T> saved, fused[2];
 
   Embedding(const MtdNetwork& network, std::size_t most)
       : slots(most, network.views_.size()), saved(most, 2) {
     std::size_t widest = network.embedding_;
     for (const View& view : network.views_)
       for (const auto& encoder : view.encoders) widest = std::max(widest, encoder.widest());
-    for (auto* matrix : {&scratch.first, &scratch.second, &input}) *matrix = Matrix<T>(1, most * widest);
+    for (auto* buffer : {&scratch.first, &scratch.second, &input}) *buffer = Buffer<T>(most, widest);
     for (std::size_t c = 0; c < network.channels(); ++c) {
       S[c] = Matrix<T>(most * network.views_.size(), network.embedding_);
       fused[c] = Matrix<T>(most, network.embedding_);
@@ -188,7 +189,7 @@ void MtdNetwork<T>::embed(const Items& items, std::size_t begin, std::size_t cou
       if (there) rows.push_back(static_cast<std::uint32_t>(begin + i));
     }
     const std::size_t r = rows.size();
-    const MatrixView<T> X = PingPong<T>::take(embedding.input, r, shape_.columns[v]);
+    const MatrixView<T> X = embedding.input.take(r, shape_.columns[v]);
     ops_->gather(items.X[v], rows, {}, X);
     for (std::size_t c = 0; c < channels(); ++c) {
       const MatrixView<T> S = embedding.S[c].view().slice(offset, r);
@@ -217,7 +218,7 @@ void MtdNetwork<T>::predict(const Items& items, MatrixView<T> scores) const {
         const MatrixView<T> mean = embedding.fused[1].view().top(count);
         ops_->collect(embedding.S[1], slots, Share::mean, false, mean);
         if (options_.gate) {
-          const MatrixView<T> gated = PingPong<T>::take(embedding.scratch.first, count, embedding_);
+          const MatrixView<T> gated = embedding.scratch.first.take(count, embedding_);
           ops_->gate_forward(F, mean, gated);
           F = gated;
         } else {

@@ -8,26 +8,12 @@
 
 namespace lacuna {
 
-namespace {
-
 constexpr std::size_t kAlign = 64;  // elements; a slice starts on its own cache lines whatever T is
-
-// Elements from row to row. A row begins with a cache line, so that no vector lies across two of them (Intel's
-// CPUs lose a fourth of a product to that), and rows are not a multiple of 4 KB apart, where they fall on the
-// same lines of a cache and drive each other out.
-std::size_t row_stride(std::size_t cols, std::size_t element_bytes) {
-  const std::size_t line = 64 / element_bytes, page = 4096 / element_bytes;
-  if (cols < line) return cols;
-  const std::size_t whole = (cols + line - 1) / line * line;
-  return whole % page == 0 ? whole + line : whole;
-}
-
-}  // namespace
 
 template <class T>
 auto Parameters<T>::add(std::string name, std::size_t rows, std::size_t cols, ParameterKind kind) -> Id {
   assert(values_.empty());
-  const std::size_t stride = rows > 1 ? row_stride(cols, sizeof(T)) : cols;
+  const std::size_t stride = rows > 1 ? row_stride<T>(cols) : cols;
   slices_.push_back({std::move(name), total_, rows, cols, stride, kind});
   total_ += (rows * stride + kAlign - 1) / kAlign * kAlign;
   return static_cast<Id>(slices_.size() - 1);
