@@ -1,8 +1,11 @@
 // A training step and an epoch of both networks in the shape of Corel5k, by part, beside the floor that the
 // machine's arithmetic and memory set, and beside PyTorch (bench/peer_torch.py) in the same run.
 //
-//   bench_step [--network paper|best] [--no-peers] [--peer-threads T] [--parts FILE] [--cpu-time]
+//   bench_step [--network paper|best] [--no-peers] [--peer-threads T] [--python COMMAND] [--same-precision]
+//              [--parts FILE] [--cpu-time]
 //
+// --python: what runs PyTorch, /usr/bin/python3 if not said. --same-precision: our steps in bf16 are compared
+// with PyTorch's under autocast to bf16, not with its f32.
 // PyTorch's steps and ours, in bf16 and in f32, take turns: a few steps each, several rounds, so that all
 // meet the same machine. Best is compared with best (step), and the mean step of the median round
 // with the same (epoch); both sides shuffle,
@@ -36,6 +39,7 @@ struct Machine {
 };
 
 bool cpu_time = false;
+std::string python = "/usr/bin/python3";
 
 // Steps of one side, as they came.
 struct Times {
@@ -60,9 +64,10 @@ struct Times {
   }
 };
 
-std::string peer_command(const std::string& what, const std::string& network, int count) {
-  return fmt::format("/usr/bin/python3 '{}/bench/peer_torch.py' {} {} {} {}", LACUNA_SOURCE_DIR, what,
-                     network, count, cpu_time ? "cpu" : "wall");
+std::string peer_command(const std::string& what, const std::string& network, int count,
+                         Precision precision) {
+  return fmt::format("{} '{}/bench/peer_torch.py' {} {} {} {} {}", python, LACUNA_SOURCE_DIR, what, network,
+                     count, cpu_time ? "cpu" : "wall", precision == Precision::bf16 ? "bf16" : "");
 }
 
 // With how many threads PyTorch's step is fastest; 0 if there is no PyTorch.
@@ -70,7 +75,7 @@ int peer_threads(const std::string& network) {
   int best = 0;
   double least = 0;
   for (int count = 1; count <= threads(); count *= 2)
-    if (const double t = ask_peer(peer_command("step", network, count)).first;
+    if (const double t = ask_peer(peer_command("step", network, count, Precision::f32)).first;
         t > 0 && (best == 0 || t < least)) {
       best = count;
       least = t;
@@ -190,37 +195,58 @@ void report(const Yardstick& yardstick, const Machine& machine, const Trainee& t
   line("everything else", trainee.seconds() / steps * 1e3 - ledger.seconds() / steps * 1e3, "");
 }
 
+// PyTorch's network, ready for steps.
+class PeerTrainee {
+ public:
+  PeerTrainee(const std::string& network, int count, Precision precision)
+      : peer_(peer_command("serve", network, count, precision)),
+        name_(fmt::format("PyTorch {}, {} thread{}", precision == Precision::bf16 ? "bf16" : "f32", count,
+                          count == 1 ? "" : "s")) {
+    peer_.ask(1);  // until it is ready
+  }
+  void round(std::size_t steps) {
+    if (const PeerNumbers numbers = peer_.ask(steps); numbers.first > 0)
+      times_.add(times_.empty() ? numbers.first : std::min(times_.best, numbers.first), numbers.second);
+  }
+  const Times& times() const { return times_; }
+  const std::string& name() const { return name_; }
+
+ private:
+  Peer peer_;
+  std::string name_;
+  Times times_;
+};
+
 // peer_count: threads of PyTorch; 0: as many as are best for it; -1: no PyTorch.
-void bench_network(const Yardstick& yardstick, const Machine& machine, int peer_count,
+void bench_network(const Yardstick& yardstick, const Machine& machine, int peer_count, bool same_precision,
                    std::FILE* parts_file) {
   const Items items = made_up_items(kRows, yardstick.columns, kLabels);
   const bool large = yardstick.name == kPaper.name;
-  const std::size_t rounds = large ? 3 : 9, steps = kRows / kBatch / (large ? 3 : 1),
-                    peer_steps = large ? 2 : 9;
+  constexpr std::size_t kRounds = 9;
+  const std::size_t steps = large ? 3 : kRows / kBatch, peer_steps = large ? 1 : 9;
   if (peer_count == 0) peer_count = peer_threads(yardstick.name);
-  std::unique_ptr<Peer> peer;
+  std::unique_ptr<PeerTrainee> full_peer, low_peer;
   if (peer_count > 0) {
-    peer = std::make_unique<Peer>(peer_command("serve", yardstick.name, peer_count));
-    peer->ask(1);  // until it is ready
+    full_peer = std::make_unique<PeerTrainee>(yardstick.name, peer_count, Precision::f32);
+    if (same_precision) low_peer = std::make_unique<PeerTrainee>(yardstick.name, peer_count, Precision::bf16);
   }
   Trainee low(yardstick, items, Precision::bf16), full(yardstick, items, Precision::f32);
-  Times peer_times;
-  for (std::size_t r = 0; r < rounds; ++r) {
-    if (peer)
-      if (const PeerNumbers numbers = peer->ask(peer_steps); numbers.first > 0)
-        peer_times.add(peer_times.empty() ? numbers.first : std::min(peer_times.best, numbers.first),
-                       numbers.second);
+  for (std::size_t r = 0; r < kRounds; ++r) {
+    for (PeerTrainee* peer : {full_peer.get(), low_peer.get()})
+      if (peer != nullptr) peer->round(peer_steps);
     for (Trainee* trainee : {&low, &full}) trainee->round(steps);
   }
-  peer.reset();
-  const std::string peer_name = fmt::format("PyTorch f32, {} thread{}, {} steps", peer_count,
-                                            peer_count == 1 ? "" : "s", rounds * peer_steps);
-  for (const Trainee* trainee : {&low, &full})
-    report(yardstick, machine, *trainee, peer_times, peer_times.empty() ? "" : peer_name, parts_file);
+  for (const Trainee* trainee : {&low, &full}) {
+    const PeerTrainee* peer = trainee == &low && low_peer ? low_peer.get() : full_peer.get();
+    const bool there = peer != nullptr && !peer->times().empty();
+    report(yardstick, machine, *trainee, there ? peer->times() : Times{},
+           there ? fmt::format("{}, {} steps", peer->name(), kRounds * peer_steps) : "", parts_file);
+  }
 }
 
 int run(int argc, char** argv) {
   int peer_count = 0;
+  bool same_precision = false;
   std::string only;
   std::FILE* parts = nullptr;
   for (int i = 1; i < argc; ++i) {
@@ -228,6 +254,10 @@ int run(int argc, char** argv) {
       peer_count = -1;
     } else if (std::strcmp(argv[i], "--peer-threads") == 0 && i + 1 < argc) {
       peer_count = std::atoi(argv[++i]);
+    } else if (std::strcmp(argv[i], "--python") == 0 && i + 1 < argc) {
+      python = argv[++i];
+    } else if (std::strcmp(argv[i], "--same-precision") == 0) {
+      same_precision = true;
     } else if (std::strcmp(argv[i], "--cpu-time") == 0) {
       set_threads(1);
       use_clock(Clock::cpu);
@@ -237,9 +267,10 @@ int run(int argc, char** argv) {
     } else if (std::strcmp(argv[i], "--parts") == 0 && i + 1 < argc) {
       parts = std::fopen(argv[++i], "w");
     } else {
-      fmt::print(stderr,
-                 "usage: bench_step [--network paper|best] [--no-peers] [--peer-threads T] [--parts FILE] "
-                 "[--cpu-time]\n");
+      fmt::print(
+          stderr,
+          "usage: bench_step [--network paper|best] [--no-peers] [--peer-threads T] [--python COMMAND] "
+          "[--same-precision] [--parts FILE] [--cpu-time]\n");
       return 2;
     }
   }
@@ -247,7 +278,8 @@ int run(int argc, char** argv) {
   fmt::print(stderr, "peak f32 {:.0f}, bf16 {:.0f} GFLOP/s, triad {:.1f} GB/s, {} threads, {}\n",
              machine.f32 * 1e-9, machine.bf16 * 1e-9, machine.bandwidth * 1e-9, threads(), isa_name(isa()));
   for (const Yardstick* yardstick : {&kPaper, &kBest})
-    if (only.empty() || only == yardstick->name) bench_network(*yardstick, machine, peer_count, parts);
+    if (only.empty() || only == yardstick->name)
+      bench_network(*yardstick, machine, peer_count, same_precision, parts);
   if (parts != nullptr) std::fclose(parts);
   return 0;
 }

@@ -20,13 +20,17 @@ namespace {
 
 constexpr float kUntouched = 1234.5f;  // fills the memory between rows, where nothing may be written
 
-// A matrix whose rows are `stride` apart and start at an odd address.
+// A matrix whose rows are `stride` apart and start at an odd address, or with cache lines where the stride
+// allows it.
 struct Strided {
+  std::size_t start;
   Matrix<float> memory;
   MatrixView<float> view;
 
   Strided(std::size_t rows, std::size_t cols, std::size_t gap)
-      : memory(1, rows * (cols + gap) + 1 + gap), view(memory.data() + 1, rows, cols, cols + gap) {
+      : start((cols + gap) % 16 == 0 ? 16 : 1),
+        memory(1, rows * (cols + gap) + start + gap),
+        view(memory.data() + start, rows, cols, cols + gap) {
     for (float& x : memory.values()) x = kUntouched;
   }
   Strided(std::size_t rows, std::size_t cols, std::size_t gap, Random& random, float zeros = 0)
@@ -37,7 +41,8 @@ struct Strided {
   }
   void expect_gaps_untouched(const std::string& what) const {
     for (std::size_t at = 0; at < memory.cols(); ++at) {
-      const bool inside = at >= 1 && (at - 1) / view.stride < view.rows && (at - 1) % view.stride < view.cols;
+      const bool inside =
+          at >= start && (at - start) / view.stride < view.rows && (at - start) % view.stride < view.cols;
       if (inside) continue;
       ASSERT_EQ(memory(0, at), kUntouched) << what << ": wrote outside, offset " << at;
     }
@@ -109,14 +114,17 @@ class Products : public testing::TestWithParam<Case> {
 TEST_P(Products, ForwardAgreesWithReference) {
   Random random(1, Purpose::test);
   auto list = shapes(250);
-  list.push_back({7, 1100, 33, 1});    // several blocks of depth
-  list.push_back({600, 40, 50, 1});    // several chunks of rows
-  list.push_back({3, 70, 1500, 1});    // few rows, several tasks
-  list.push_back({5, 0, 9, 0});        // nothing to sum
-  list.push_back({30, 1024, 70, 0});   // rows of X that crowd in the cache
-  list.push_back({20, 300, 1024, 0});  // rows of W that crowd, too many to be used where they lie
-  list.push_back({20, 100, 1024, 0});  // and few enough
-  list.push_back({33, 530, 2100, 1});  // several tasks of columns, several blocks of depth
+  list.push_back({7, 1100, 33, 1});     // several blocks of depth
+  list.push_back({600, 40, 50, 1});     // several chunks of rows
+  list.push_back({3, 70, 1500, 1});     // few rows, several tasks
+  list.push_back({5, 0, 9, 0});         // nothing to sum
+  list.push_back({30, 1024, 70, 0});    // rows of X that crowd in the cache
+  list.push_back({20, 300, 1024, 0});   // rows of W that crowd, too many to be used where they lie
+  list.push_back({20, 100, 1024, 0});   // and few enough
+  list.push_back({33, 530, 2100, 1});   // several tasks of columns, several blocks of depth
+  list.push_back({33, 530, 2100, 12});  // the same, rows begin with cache lines
+  list.push_back({70, 200, 4100, 12});  // many columns for each of up to four threads
+  list.push_back({64, 96, 260, 12});    // and few
   for (const Shape& shape : list) {
     const Strided X(shape.n, shape.in, shape.gap, random), W(shape.in, shape.out, shape.gap, random);
     const Strided b(1, shape.out, 0, random);
@@ -255,7 +263,7 @@ std::vector<float> all_results(const Shape& shape, Precision precision) {
 
 TEST_P(Products, SameBitsForAnyNumberOfThreads) {
   for (const Shape& shape : {Shape{128, 300, 700, 1}, Shape{3, 500, 900, 0}, Shape{64, 96, 1024, 0},
-                             Shape{65, 513, 40, 0}, Shape{129, 1024, 33, 0}}) {
+                             Shape{65, 513, 40, 0}, Shape{129, 1024, 33, 0}, Shape{40, 300, 2100, 12}}) {
     set_threads(1);
     const auto one = all_results(shape, precision());
     for (int count : {2, 4}) {

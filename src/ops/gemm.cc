@@ -50,11 +50,12 @@ struct Finish {
   bool needed() const { return bias != nullptr || relu; }
 };
 
-constexpr std::size_t kFewRows = 4;        // up to here W is used as it lies, without packing
-constexpr std::size_t kRowChunk = 256;     // rows packed at once, times the factors in a word
-constexpr std::size_t kDepthChunk = 8192;  // factors packed at once
-constexpr std::size_t kCrowd = 128;        // rows that a cache can hold even if they crowd, see crowds()
-constexpr std::size_t kGap = 64;           // words between panels, so that they do not crowd
+constexpr std::size_t kFewRows = 4;         // up to here W is used as it lies, without packing
+constexpr std::size_t kRowChunk = 256;      // rows packed at once, times the factors in a word
+constexpr std::size_t kDepthChunk = 8192;   // factors packed at once
+constexpr std::size_t kCrowd = 128;         // rows that a cache can hold even if they crowd, see crowds()
+constexpr std::size_t kManyColumns = 1024;  // of a task: from here on packing its rows pays
+constexpr std::size_t kGap = 64;            // words between panels, so that they do not crowd
 
 // A few rows: the time is that of reading W once.
 void few_rows(const Kernels& k, MatrixView<const float> X, MatrixView<const float> W, Precision precision,
@@ -179,8 +180,8 @@ Split split_for(std::size_t rows, std::size_t columns, std::size_t workers) {
   return {Parts(rows, ceil_div(rows, best)), Parts(vectors, most / kVector)};
 }
 
-// C = or += A B in f32 without packing. A task takes block after block of depth, and in it all its rows for a
-// tile's columns after the other, so that these columns of B come from memory once.
+// C = or += A B in f32 without packing B. A task takes block after block of depth, and in it all its rows for
+// a tile's columns after the other, so that these columns of B come from memory once.
 void lying_product(const Kernels& k, MatrixView<const float> A, MatrixView<const float> B, bool accumulate,
                    const Finish& last, MatrixView<float> C) {
   const Split split = split_for(C.rows, C.cols, static_cast<std::size_t>(threads()));
@@ -188,7 +189,7 @@ void lying_product(const Kernels& k, MatrixView<const float> A, MatrixView<const
   const std::size_t tasks = split.rows.count * split.columns.count;
   const double work = static_cast<double>(A.size()) * static_cast<double>(C.cols);
   parallel_for(tasks, grain_for(tasks, work), [&](std::size_t first, std::size_t end_of_tasks) {
-    thread_local Scratch copy_scratch;
+    thread_local Scratch copy_scratch, pack_scratch;
     const std::size_t pitch = k.depth + 16;
     for (std::size_t t = first; t < end_of_tasks; ++t) {
       const std::size_t row = split.rows.begin(t % split.rows.count),
@@ -204,7 +205,11 @@ void lying_product(const Kernels& k, MatrixView<const float> A, MatrixView<const
           for (std::size_t r = 0; r < rows; ++r) std::copy_n(&left(r, 0), depth, &copy(r, 0));
           left = copy;
         }
-        const bool ends = b + 1 == blocks.count;
+        const bool ends = b + 1 == blocks.count, packs = end - column >= kManyColumns;
+        std::uint32_t* const packed = packs ? pack_scratch.words(panels.count * depth * k.rows) : nullptr;
+        for (std::size_t p = 0; p < panels.count && packs; ++p)
+          k.left_along(&left(panels.begin(p), 0), left.stride, panels.size(p), depth,
+                       packed + p * depth * k.rows);
         for (std::size_t j = column; j < end; j += k.columns) {
           const std::size_t n = std::min(k.columns, end - j);
           const TileEnd end_of_tile{
@@ -218,8 +223,8 @@ void lying_product(const Kernels& k, MatrixView<const float> A, MatrixView<const
           for (std::size_t p = 0; p < panels.count; ++p) {
             const std::size_t n0 = next.rows * p / panels.count, n1 = next.rows * (p + 1) / panels.count;
             RowsAhead ahead{next.data + n0 * next.stride, next.stride, n1 - n0};
-            k.lying_tile({depth, &left(panels.begin(p), 0), left.stride, &B(d, j), B.stride,
-                          &C(row + panels.begin(p), j), C.stride},
+            k.lying_tile({depth, packs ? packed + p * depth * k.rows : nullptr, &left(panels.begin(p), 0),
+                          left.stride, &B(d, j), B.stride, &C(row + panels.begin(p), j), C.stride},
                          panels.size(p), n, end_of_tile, ahead);
           }
         }

@@ -2,7 +2,7 @@
 // tile of the drivers is two by two of them.
 //
 // The tiles are so fast that memory decides, and these CPUs read long runs of it faster by themselves than
-// when asked line by line, so blocks are wide and `Ahead` is left alone.
+// when asked line by line between tiles, so blocks are wide and `Ahead` is left alone.
 #include "ops/gemm_pairs512.h"
 
 namespace lacuna {
@@ -45,15 +45,27 @@ void pad(std::size_t depth, std::uint32_t* panel) {
       _mm512_storeu_ps(panel + g * kColumns + c, _mm512_setzero_ps());
 }
 
+// Two rows of the source after the other, for the sake of long runs; rows kSoon later are asked for
+// meanwhile.
 void right_across(const float* source, std::size_t stride, std::size_t width, std::size_t depth,
                   std::uint32_t* panels, std::size_t distance) {
-  for (std::size_t k = 0; k < depth; k += 2) {  // row by row of the source, for the sake of long runs
+  constexpr std::size_t kSoon = 8;
+  for (std::size_t k = 0; k < depth; k += 2) {
+    const float *low = source + k * stride, *high = low + stride, *soon = low + kSoon * stride;
     std::uint32_t* to = panels + k / 2 * kColumns;
-    for (std::size_t c = 0; c < width; c += kColumns, to += distance)
+    std::size_t c = 0;
+    if (k + 1 < depth)
+      for (; c + kColumns <= width; c += kColumns, to += distance) {
+        ask_for_row<kColumns, 2, true>(soon + c);
+        ask_for_row<kColumns, 2, true>(soon + stride + c);
+        for (std::size_t half = 0; half < kColumns; half += kSide)
+          _mm512_storeu_ps(to + half, Bf16Pairs::across(_mm512_loadu_ps(low + c + half),
+                                                        _mm512_loadu_ps(high + c + half)));
+      }
+    for (; c < width; c += kColumns, to += distance)
       for (std::size_t half = 0; half < kColumns; half += kSide) {
         const __mmask16 mask = first16(width > c + half ? width - c - half : 0);
-        _mm512_storeu_ps(to + half,
-                         Bf16Pairs::across(source + k * stride + c + half, stride, mask, depth - k));
+        _mm512_storeu_ps(to + half, Bf16Pairs::across(low + c + half, stride, mask, depth - k));
       }
   }
   for (std::size_t c = 0; c < width; c += kColumns, panels += distance) pad(depth, panels);
@@ -149,7 +161,7 @@ constexpr Kernels kKernels = {.group = 2,
                               .columns = kColumns,
                               .unit = kSide,
                               .depth = 256,
-                              .together = 32,
+                              .together = 16,
                               .inputs = 32,
                               .outputs = 2048,
                               .left_across = left_across,

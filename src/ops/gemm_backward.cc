@@ -56,30 +56,30 @@ struct Backward {
     k.update(bias_step, sums, 0, 1, size, {at(b.value), at(b.first), at(b.second), at(b.mean), 0, 0, 0, 0});
   }
 
-  // Everything that block o of rows i .. i + size will touch; `rows_too`: X as well.
+  // What block o of rows i .. i + size will want of W, the optimiser's state and, if rows_too, of X. Packed
+  // panels are long runs, which the CPU reads ahead by itself.
   Ahead wanted(std::size_t i, std::size_t size, std::size_t o, bool rows_too) const {
     Ahead ahead;
     if (size == 0) return ahead;
-    const std::size_t o0 = o * k.outputs, width = block_depth(o), first = o0 / k.columns,
-                      last = ceil_div(o0 + width, k.columns);
+    const std::size_t o0 = o * k.outputs, width = block_depth(o);
     const auto block = [&](MatrixView<float> A) {
       if (!A.empty()) ahead.then(&A(i, o0), A.stride, size, width);
     };
     if (rows_too && n != 0) ahead.then(&X(0, i), X.stride, n, size);
     block(W.value);
-    if (wants_dX() && blocks > 1) ahead.then(left_panel(o, 0), panels.count * groups_of(k, width) * k.rows);
     block(W.first);
     block(W.second);
     block(W.mean);
-    if (blocks > 1) ahead.then(right + first * right_words, (last - first) * right_words);
     return ahead;
   }
 
-  // Steps of the tiles of such a block.
-  std::size_t steps(std::size_t size, std::size_t o) const {
-    const std::size_t gradient = ceil_div(size, k.rows) * ceil_div(block_depth(o), k.columns) * row_groups;
+  // Turns of the tiles of such a block.
+  std::size_t turns(std::size_t size, std::size_t o) const {
+    const std::size_t gradient =
+        ceil_div(size, k.rows) * ceil_div(block_depth(o), k.columns) * Ahead::turns(row_groups);
     const std::size_t products =
-        wants_dX() ? ceil_div(size, k.columns) * panels.count * groups_of(k, block_depth(o)) : 0;
+        wants_dX() ? ceil_div(size, k.columns) * panels.count * Ahead::turns(groups_of(k, block_depth(o)))
+                   : 0;
     return gradient + products;
   }
 
@@ -129,7 +129,7 @@ struct Backward {
     float* const gradient = gradient_scratch.floats(k.rows * k.outputs);
     for (std::size_t o = 0; o < blocks; ++o) {
       Ahead ahead = o + 1 < blocks ? wanted(i0, size, o + 1, false) : wanted(next, next_size, 0, true);
-      ahead.within(steps(size, o));
+      ahead.within(turns(size, o));
       if (wants_dX()) input_gradient(i0, size, o, weights, sums, ahead);
       update(i0, inputs, o, input, gradient, ahead);
     }

@@ -21,8 +21,8 @@
 namespace lacuna {
 
 // Memory that will be wanted soon: strips of it (rows of a matrix, or contiguous words) are asked for line by
-// line while tiles are computed, evenly over their steps, so that nobody waits for memory and no burst of
-// requests fills the CPU's few miss buffers.
+// line while tiles are computed, evenly over their steps (groups of factors), so that nobody waits for memory
+// and no burst of requests fills the CPU's few miss buffers.
 class Ahead {
  public:
   Ahead() = default;
@@ -38,69 +38,85 @@ class Ahead {
   void then(const std::uint32_t* words, std::size_t count) {
     then(reinterpret_cast<const float*>(words), 0, 1, count);
   }
-  // All of it within so many steps; without this, one line a step.
-  void within(std::size_t steps) {
-    constexpr std::size_t kMost = 8;
-    rate_ = steps * kMost <= lines_ ? kMost : (lines_ + steps - 1) / steps;
+  // Tiles call fetch() once in kTurn steps: that many times for a tile of `groups`.
+  static constexpr std::size_t kTurn = 4;
+  static std::size_t turns(std::size_t groups) { return (groups + kTurn - 1) / kTurn; }
+  // All of it within so many turns; without this, one line a step.
+  void within(std::size_t turns) {
+    constexpr std::size_t kMost = 8 * kTurn;
+    rate_ = turns * kMost <= lines_ ? kMost : (lines_ + turns - 1) / turns;
   }
-  // To be called once a step of a tile.
   [[gnu::always_inline]] void fetch() {
-    for (std::size_t line = 0; line < rate_; ++line) {
-      if (line_ >= end_) {
-        if (rows_ > 1) {
-          --rows_;
-          end_ += stride_;
-          line_ = end_ - width_;
-        } else {
-          if (at_ == count_) return;
-          const Strip& strip = strips_[at_++];
-          line_ = strip.begin;
-          stride_ = strip.stride;
-          width_ = strip.width;
-          rows_ = strip.rows;
-          end_ = line_ + width_;
-        }
+    const char *line = line_, *end = end_;  // in registers
+    for (std::size_t left = rate_; left != 0; --left) {
+      if (line >= end) [[unlikely]] {
+        if (!next_row()) return;
+        line = line_;
+        end = end_;
       }
-      __builtin_prefetch(line_, 0, 2);
-      line_ += 64;
+      __builtin_prefetch(line, 0, 2);
+      line += 64;
     }
+    line_ = line;
   }
 
  private:
+  bool next_row() {
+    if (rows_ > 1) {
+      --rows_;
+      end_ += stride_;
+      line_ = end_ - width_;
+      return true;
+    }
+    if (at_ == count_) {
+      rate_ = 0;
+      return false;
+    }
+    const Strip& strip = strips_[at_++];
+    line_ = strip.begin;
+    stride_ = strip.stride;
+    width_ = strip.width;
+    rows_ = strip.rows;
+    end_ = line_ + width_;
+    return true;
+  }
   struct Strip {
     const char* begin;
     std::size_t stride, width, rows;
   };
   const char *line_ = nullptr, *end_ = nullptr;
-  std::size_t stride_ = 0, width_ = 0, rows_ = 0, rate_ = 1, at_ = 0, count_ = 0, lines_ = 0;
+  std::size_t stride_ = 0, width_ = 0, rows_ = 0, rate_ = kTurn, at_ = 0, count_ = 0, lines_ = 0;
   Strip strips_[8];
 };
 
-// Asks for the up to `kColumns` floats from `row` on; kNear 3: into the nearest cache, 1: into a farther one.
+// Asks for the up to `kColumns` floats from `row` on; kNear 3: into the nearest cache, 1: into a farther one;
+// kLined: it begins with a cache line.
 // (Inlined always: g++ drops the call of a function that does nothing but prefetch.)
-template <std::size_t kColumns, int kNear>
+template <std::size_t kColumns, int kNear, bool kLined>
 [[gnu::always_inline]] inline void ask_for_row(const float* row) {
 #pragma GCC unroll 4
   for (std::size_t c = 0; c < kColumns; c += 16) __builtin_prefetch(row + c, 0, kNear);
-  __builtin_prefetch(row + kColumns - 1, 0, kNear);  // rows need not begin with a line
+  if (!kLined) __builtin_prefetch(row + kColumns - 1, 0, kNear);
 }
 
 // Rows that will be wanted after the tile at hand, asked for one a step.
 struct RowsAhead {
   const float* row = nullptr;
   std::size_t stride = 0, count = 0;
-  template <std::size_t kColumns>
+  template <std::size_t kColumns, bool kLined>
   [[gnu::always_inline]] void ask() {
     if (count == 0) return;
     --count;
-    ask_for_row<kColumns, 1>(row);
+    ask_for_row<kColumns, 1, kLined>(row);
     row += stride;
   }
 };
 
-// A tile of a product whose factors lie in rows: C (m, n) = A (m, depth) B (depth, n).
+// A tile of a product whose factors lie in rows: C (m, n) = A (m, depth) B (depth, n). `panel`: the rows of A
+// packed, or null; saves instructions, and pays where many tiles share it.
 struct LyingTile {
   std::size_t depth;
+  const std::uint32_t* panel;
   const float* A;
   std::size_t a_stride;
   const float* B;

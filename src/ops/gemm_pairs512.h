@@ -30,8 +30,10 @@ struct Bf16Pairs {
 
   // Word j: the numbers of column j in this row (low half) and the next (high half).
   static __m512 across(const float* p, std::size_t stride, __mmask16 mask, std::size_t left) {
-    const __m512 low = _mm512_maskz_loadu_ps(mask, p);
-    const __m512 high = left > 1 ? _mm512_maskz_loadu_ps(mask, p + stride) : _mm512_setzero_ps();
+    return across(_mm512_maskz_loadu_ps(mask, p),
+                  left > 1 ? _mm512_maskz_loadu_ps(mask, p + stride) : _mm512_setzero_ps());
+  }
+  static __m512 across(__m512 low, __m512 high) {
     const __m512i halves =
         as_words(_mm512_cvtne2ps_pbh(high, low));  // 16 of the low row, then 16 of the high row
     alignas(64) static constexpr std::uint16_t kInterleave[32] = {0,  16, 1,  17, 2,  18, 3,  19, 4,  20, 5,

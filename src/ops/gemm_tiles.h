@@ -3,9 +3,9 @@
 // code that its machine cannot run.
 //
 // S gives Vector (kLanes floats), Words (what one load of panel words yields), load, store, their partial
-// forms, load_words, broadcast_words, dot, multiply_add, set, max, where_positive, root,
-// quotient (within a rounding or two); and kRows x
-// kColumns, the shape of a tile.
+// forms, load_words, broadcast_words, dot (dot_memory, where the first kFromMemory rows of a tile should take
+// their factor from memory in the multiplying instruction itself), multiply_add, set, max, where_positive,
+// root, quotient (within a rounding or two); and kRows x kColumns, the shape of a tile.
 #pragma once
 
 #include <cstddef>
@@ -42,6 +42,26 @@ template <class S, std::size_t M, std::size_t kVectors>
     }
 }
 
+// A step of a tile: the sums of row i get the word of row i, at `left`, times b.
+template <class S, std::size_t M, std::size_t kVectors>
+[[gnu::always_inline]] inline void multiply_row(const std::uint32_t* left,
+                                                const typename S::Words (&b)[kVectors],
+                                                typename S::Vector (&sum)[M][kVectors]) {
+#pragma GCC unroll 16
+  for (std::size_t i = 0; i < M; ++i) {
+    if constexpr (requires { S::kFromMemory; }) {
+      if (i < S::kFromMemory) {
+#pragma GCC unroll 4
+        for (std::size_t v = 0; v < kVectors; ++v) sum[i][v] = S::dot_memory(sum[i][v], left + i, b[v]);
+        continue;
+      }
+    }
+    const typename S::Words a = S::broadcast_words(left + i);
+#pragma GCC unroll 4
+    for (std::size_t v = 0; v < kVectors; ++v) sum[i][v] = S::dot(sum[i][v], a, b[v]);
+  }
+}
+
 // C (M, n) with M known: the sums stay in registers while the panels stream by.
 template <class S, std::size_t M, std::size_t kVectors>
 void fixed_tile(std::size_t groups, const std::uint32_t* left, const std::uint32_t* right, float* C,
@@ -51,18 +71,22 @@ void fixed_tile(std::size_t groups, const std::uint32_t* left, const std::uint32
   for (std::size_t i = 0; i < M; ++i)
 #pragma GCC unroll 4
     for (std::size_t v = 0; v < kVectors; ++v) sum[i][v] = S::set(0);
-  for (std::size_t g = 0; g < groups; ++g) {
-    ahead.fetch();
+  const auto step = [&](std::size_t g) __attribute__((always_inline)) {
     typename S::Words b[kVectors];
 #pragma GCC unroll 4
     for (std::size_t v = 0; v < kVectors; ++v) b[v] = S::load_words(right + g * S::kColumns + v * S::kLanes);
-#pragma GCC unroll 16
-    for (std::size_t i = 0; i < M; ++i) {
-      const typename S::Words a = S::broadcast_words(left + g * S::kRows + i);
+    multiply_row<S>(left + g * S::kRows, b, sum);
+  };
+  std::size_t g = groups;
+  for (; g >= Ahead::kTurn; g -= Ahead::kTurn) {
+    ahead.fetch();
 #pragma GCC unroll 4
-      for (std::size_t v = 0; v < kVectors; ++v) sum[i][v] = S::dot(sum[i][v], a, b[v]);
-    }
+    for (std::size_t s = 0; s < Ahead::kTurn; ++s) step(s);
+    left += Ahead::kTurn * S::kRows;
+    right += Ahead::kTurn * S::kColumns;
   }
+  if (g != 0) ahead.fetch();
+  for (std::size_t s = 0; s < g; ++s) step(s);
   end_tile<S>(sum, C, stride, n, end);
 }
 
@@ -77,10 +101,10 @@ void tile(std::size_t groups, const std::uint32_t* left, const std::uint32_t* ri
     fixed_tile<S, M, S::kColumns / S::kLanes>(groups, left, right, C, stride, n, end, ahead);
 }
 
-// C (M, n) = A (M, depth) B (depth, n), both where they lie; kWhole: n fills all vectors. What the loop reads
-// is asked for in time: a row of B kSoon steps before its use, C in the first steps if it is added to, then
-// what comes after this tile.
-template <class S, std::size_t M, std::size_t kVectors, bool kWhole>
+// C (M, n) = A (M, depth) B (depth, n), both where they lie; kWhole: n fills all vectors; kLined: rows of B
+// begin with cache lines; kPacked: A is packed after all. What the loop reads is asked for in time: a row of
+// B kSoon steps before its use, C in the first steps if it is added to, then what comes after this tile.
+template <class S, std::size_t M, std::size_t kVectors, bool kWhole, bool kLined, bool kPacked>
 void fixed_lying_tile(const LyingTile& t, std::size_t n, const TileEnd& end, RowsAhead& ahead) {
   constexpr std::size_t kSoon = 4, kPointers = (M + 2) / 3;
   typename S::Vector sum[M][kVectors];
@@ -90,38 +114,49 @@ void fixed_lying_tile(const LyingTile& t, std::size_t n, const TileEnd& end, Row
     for (std::size_t v = 0; v < kVectors; ++v) sum[i][v] = S::set(0);
   const float* a[kPointers];  // every third row: the address of the others is one addition
   for (std::size_t p = 0; p < kPointers; ++p) a[p] = t.A + 3 * p * t.a_stride;
+  const std::uint32_t* panel = t.panel;
   const float* b_row = t.B;
-  const auto step = [&]() __attribute__((always_inline)) {
+  const auto step = [&](std::size_t at) __attribute__((always_inline)) {
     typename S::Vector b[kVectors];
-    ask_for_row<S::kColumns, 3>(b_row + kSoon * t.b_stride);
+    ask_for_row<S::kColumns, 3, kLined>(b_row + kSoon * t.b_stride);
 #pragma GCC unroll 4
     for (std::size_t v = 0; v < kVectors; ++v)
       b[v] = kWhole || v + 1 < kVectors ? S::load(b_row + v * S::kLanes)
                                         : S::load_some(b_row + v * S::kLanes, n - v * S::kLanes);
     b_row += t.b_stride;
+    if constexpr (kPacked) return multiply_row<S>(panel + at * S::kRows, b, sum);
 #pragma GCC unroll 16
     for (std::size_t i = 0; i < M; ++i) {
-      const typename S::Vector x = S::set(a[i / 3][i % 3 * t.a_stride]);
+      const typename S::Vector x = S::set(a[i / 3][i % 3 * t.a_stride + at]);
 #pragma GCC unroll 4
       for (std::size_t v = 0; v < kVectors; ++v) sum[i][v] = S::multiply_add(x, b[v], sum[i][v]);
     }
+  };
+  const auto go_on = [&](std::size_t steps) __attribute__((always_inline)) {
+    panel += steps * S::kRows;
+    if constexpr (kPacked) return;
 #pragma GCC unroll 8
     for (std::size_t p = 0; p < kPointers; ++p) {
-      ++a[p];
+      a[p] += steps;
       asm("" : "+r"(a[p]));  // g++ would keep the pointers in a vector register and take them out again
     }
   };
   std::size_t k = 0;
   if (end.accumulate)
     for (; k < M && k < t.depth; ++k) {
-      ask_for_row<S::kColumns, 3>(t.C + k * t.c_stride);
-      step();
+      ask_for_row<S::kColumns, 3, false>(t.C + k * t.c_stride);
+      step(0);
+      go_on(1);
     }
   RowsAhead next = ahead;
-  for (; k < t.depth; ++k) {
-    next.ask<S::kColumns>();
-    step();
+  for (; k + 2 <= t.depth; k += 2) {
+    next.ask<S::kColumns, kLined>();
+    step(0);
+    next.ask<S::kColumns, kLined>();
+    step(1);
+    go_on(2);
   }
+  if (k < t.depth) step(0);
   ahead = next;
   end_tile<S>(sum, t.C, t.c_stride, n, end);
 }
@@ -132,12 +167,17 @@ void lying_tile(const LyingTile& t, std::size_t m, std::size_t n, const TileEnd&
   static_assert(kVectors == 2);
   if constexpr (M > 1)
     if (m < M) return lying_tile<S, M - 1>(t, m, n, end, ahead);
-  if (n == S::kColumns)
-    fixed_lying_tile<S, M, 2, true>(t, n, end, ahead);
+  const bool lined = reinterpret_cast<std::uintptr_t>(t.B) % 64 == 0 && t.b_stride % 16 == 0;
+  if (n == S::kColumns && lined && t.panel != nullptr)
+    fixed_lying_tile<S, M, 2, true, true, true>(t, n, end, ahead);
+  else if (n == S::kColumns && lined)
+    fixed_lying_tile<S, M, 2, true, true, false>(t, n, end, ahead);
+  else if (n == S::kColumns)
+    fixed_lying_tile<S, M, 2, true, false, false>(t, n, end, ahead);
   else if (n > S::kLanes)
-    fixed_lying_tile<S, M, 2, false>(t, n, end, ahead);
+    fixed_lying_tile<S, M, 2, false, false, false>(t, n, end, ahead);
   else
-    fixed_lying_tile<S, M, 1, false>(t, n, end, ahead);
+    fixed_lying_tile<S, M, 1, false, false, false>(t, n, end, ahead);
 }
 
 // Four rows of W at a time, so that Y is read and written once for four steps of the sum.
@@ -265,6 +305,12 @@ void panels_across(const float* source, std::size_t stride, std::size_t width, s
                                        depth, panels);
 }
 
+template <class S, class Elements>
+constexpr decltype(Kernels::lying_tile) lying_tile_of() {
+  if constexpr (Elements::kAsIs) return lying_tile<S>;
+  return nullptr;
+}
+
 // The table of an instruction set whose left and right panels look alike; `Pack` gives across<pitch> and
 // along<pitch>.
 template <class S, class Elements, class Pack>
@@ -282,7 +328,7 @@ constexpr Kernels make_kernels(std::size_t group, std::size_t depth) {
           .right_across = panels_across<S, Pack>,
           .right_along = Pack::template along<S::kColumns>,
           .tile = tile<S>,
-          .lying_tile = Elements::kAsIs ? lying_tile<S> : nullptr,
+          .lying_tile = lying_tile_of<S, Elements>(),
           .direct = direct<S, Elements>,
           .finish = finish<S>,
           .keep = keep<S>,
