@@ -222,7 +222,7 @@ void lying_product(const Kernels& k, MatrixView<const float> A, MatrixView<const
             next = {&B(d + depth, column), blocks.size(b + 1), k.columns, B.stride};
           for (std::size_t p = 0; p < panels.count; ++p) {
             const std::size_t n0 = next.rows * p / panels.count, n1 = next.rows * (p + 1) / panels.count;
-            RowsAhead ahead{next.data + n0 * next.stride, next.stride, n1 - n0};
+            RowsAhead ahead(next.data + n0 * next.stride, next.stride, n1 - n0, Ahead::turns(depth));
             k.lying_tile({depth, packs ? packed + p * depth * k.rows : nullptr, &left(panels.begin(p), 0),
                           left.stride, &B(d, j), B.stride, &C(row + panels.begin(p), j), C.stride},
                          panels.size(p), n, end_of_tile, ahead);

@@ -99,16 +99,16 @@ template <std::size_t kColumns, int kNear, bool kLined>
   if (!kLined) __builtin_prefetch(row + kColumns - 1, 0, kNear);
 }
 
-// Rows that will be wanted after the tile at hand, asked for one a step.
+// Rows that will be wanted after the tile at hand, asked for evenly: `rate` of them a turn.
 struct RowsAhead {
   const float* row = nullptr;
-  std::size_t stride = 0, count = 0;
+  std::size_t stride = 0, count = 0, rate = 0;
+  RowsAhead(const float* first, std::size_t distance, std::size_t rows, std::size_t turns)
+      : row(first), stride(distance), count(rows), rate((rows + turns - 1) / turns) {}
   template <std::size_t kColumns, bool kLined>
   [[gnu::always_inline]] void ask() {
-    if (count == 0) return;
-    --count;
-    ask_for_row<kColumns, 1, kLined>(row);
-    row += stride;
+    for (std::size_t r = rate; r != 0 && count != 0; --r, --count, row += stride)
+      ask_for_row<kColumns, 1, kLined>(row);
   }
 };
 

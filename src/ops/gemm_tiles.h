@@ -149,14 +149,16 @@ void fixed_lying_tile(const LyingTile& t, std::size_t n, const TileEnd& end, Row
       go_on(1);
     }
   RowsAhead next = ahead;
-  for (; k + 2 <= t.depth; k += 2) {
+  for (; k + Ahead::kTurn <= t.depth; k += Ahead::kTurn) {
     next.ask<S::kColumns, kLined>();
-    step(0);
-    next.ask<S::kColumns, kLined>();
-    step(1);
-    go_on(2);
+#pragma GCC unroll 4
+    for (std::size_t s = 0; s < Ahead::kTurn; ++s) step(s);
+    go_on(Ahead::kTurn);
   }
-  if (k < t.depth) step(0);
+  for (; k < t.depth; ++k) {
+    step(0);
+    go_on(1);
+  }
   ahead = next;
   end_tile<S>(sum, t.C, t.c_stride, n, end);
 }
