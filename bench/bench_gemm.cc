@@ -57,24 +57,36 @@ F symbol(void* library, const char* name) {
   return reinterpret_cast<F>(found);
 }
 
+// A matrix laid out as networks keep theirs: rows begin with cache lines. The libraries get the same.
+struct Rows {
+  Matrix<float> memory;
+  MatrixView<float> view;
+  Rows(std::size_t rows, std::size_t cols, bool random = false)
+      : memory(rows, row_stride<float>(cols)), view(memory.data(), rows, cols, memory.cols()) {
+    if (random) memory = random_matrix(rows, memory.cols()), view.data = memory.data();
+  }
+};
+
 int run_peer(const std::string& name, std::size_t n, std::size_t in, std::size_t out, double seconds,
              int count) {
-  const auto X = random_matrix(n, in), W = random_matrix(in, out);
-  Matrix<float> Y(n, out);
+  const Rows X(n, in, true), W(in, out, true), Y(n, out);
   const int m = static_cast<int>(n), k = static_cast<int>(in), columns = static_cast<int>(out);
+  const int x_stride = static_cast<int>(X.view.stride), w_stride = static_cast<int>(W.view.stride);
   Timing t;
   if (name == "onednn") {
     setenv("DNNL_MAX_CPU_ISA", "AVX512_CORE_BF16", 1);  // its AMX kernels fail on some machines
     const auto gemm = symbol<DnnlSgemm>(dlopen("libdnnl.so.2", RTLD_NOW), "dnnl_sgemm");
     t = measure(seconds, [&] {
-      gemm('N', 'N', m, columns, k, 1, X.data(), k, W.data(), columns, 0, Y.data(), columns);
+      gemm('N', 'N', m, columns, k, 1, X.view.data, x_stride, W.view.data, w_stride, 0, Y.view.data,
+           w_stride);
     });
   } else {
     void* library = dlopen("libopenblas.so.0", RTLD_NOW);
     const auto gemm = symbol<CblasSgemm>(library, "cblas_sgemm");
     symbol<void (*)(int)>(library, "openblas_set_num_threads")(count);
     t = measure(seconds, [&] {
-      gemm(101, 111, 111, m, columns, k, 1, X.data(), k, W.data(), columns, 0, Y.data(), columns);
+      gemm(101, 111, 111, m, columns, k, 1, X.view.data, x_stride, W.view.data, w_stride, 0, Y.view.data,
+           w_stride);
     });
   }
   fmt::print("{}\n", t.best);
@@ -145,10 +157,9 @@ Timing take_turns(double seconds, Peer& peer, F&& work) {
 void bench_layer(const std::string& program, std::size_t n, const Shape& shape, double seconds, int count,
                  double f32, double bf16, bool peers) {
   const double work = 2. * static_cast<double>(n * shape.in) * static_cast<double>(shape.out);
-  const auto X = random_matrix(n, shape.in), dY = random_matrix(n, shape.out);
-  auto W = random_matrix(shape.in, shape.out);
-  Matrix<float> momentum(shape.in, shape.out), b(1, shape.out), b_momentum(1, shape.out), Y(n, shape.out),
-      dX(n, shape.in);
+  const Rows X(n, shape.in, true), dY(n, shape.out, true), W(shape.in, shape.out, true),
+      momentum(shape.in, shape.out), Y(n, shape.out), dX(n, shape.in);
+  Matrix<float> b(1, shape.out), b_momentum(1, shape.out);
   UpdateRule rule;
   rule.rate = 1e-6;
   const std::string size = fmt::format("{}x{}x{}", n, shape.in, shape.out);
@@ -157,13 +168,14 @@ void bench_layer(const std::string& program, std::size_t n, const Shape& shape, 
     const bool low = precision == Precision::bf16;
     const double limit = low ? bf16 : f32;
     const char* label = low ? "bf16" : "f32";
-    const auto product = [&] { linear_forward(X, W, b.row(0), true, precision, Y); };
+    const auto product = [&] { linear_forward(X.view, W.view, b.row(0), true, precision, Y.view); };
     const Timing forward = low ? measure(seconds, product) : take_turns(seconds, peer, product);
     print({fmt::format("gemm {} forward {}", label, size), work / forward.best * 1e-9, "GFLOP/s",
            peer.label(), peer.seconds() / forward.best, limit * 1e-9, work / forward.best / limit,
            forward.spread()});
     const Timing backward = measure(seconds, [&] {
-      linear_backward(X, dY, true, precision, rule, {W, momentum, {}, {}}, {b, b_momentum, {}, {}}, dX);
+      linear_backward(X.view, dY.view, true, precision, rule, {W.view, momentum.view, {}, {}},
+                      {b, b_momentum, {}, {}}, dX.view);
     });
     print({fmt::format("gemm {} backward with update {}", label, size), 2 * work / backward.best * 1e-9,
            "GFLOP/s", "", 0, limit * 1e-9, 2 * work / backward.best / limit, backward.spread()});

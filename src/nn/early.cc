@@ -74,7 +74,7 @@ void EarlyNetwork<T>::reserve(std::size_t rows) {
   m.identities.resize(stack);
   m.slots = Matrix<std::int32_t>(rows, 1);
   for (std::size_t i = 0; i < rows; ++i) m.slots(i, 0) = static_cast<std::int32_t>(i);
-  m.X = Matrix<T>(stack, columns_);
+  m.X = Buffer<T>(stack, columns_);
   m.encoder = encoder_.memory(stack, options_.hidden_dropout > 0);
   for (auto* matrix : {&m.U, &m.S, &m.Z, &m.dZ}) *matrix = Matrix<T>(stack, embedding_);
   m.saved = Matrix<T>(stack, 2);
@@ -117,7 +117,7 @@ Losses EarlyNetwork<T>::step(const Batch& batch, const UpdateRule& rule) {
   const auto left = std::span(m.left).first(b * views), subset = std::span(m.subset).first(b * views);
   const auto fragments = std::span(m.fragments).first(options_.mask_rate > 0 ? b * views : 0);
   const auto factors = std::span(m.factors).first(s);
-  const MatrixView<T> X = m.X.view().top(s);
+  const MatrixView<T> X = m.X.take(s, columns_);
   hide_views(batch, options_.view_dropout, left);
   if (!fragments.empty()) draw_fragments(batch, options_, shape_.columns, fragments);
   join(*batch.items, batch.rows, left, fragments, m.hidden, factors.first(b), X.top(b));

@@ -44,7 +44,7 @@ class EarlyNetwork final : public BasicNetwork<T> {
     std::vector<float> factors;              // √(m/k) of each row of the stack
     std::vector<std::uint32_t> identities;   // of the stack's rows, for dropout
     Matrix<std::int32_t> slots;              // (b, 1): row i of the second pass
-    Matrix<T> X;                             // (2b, Σd_v): u
+    Buffer<T> X;                             // (2b, Σd_v): u
     ChainMemory<T> encoder;
     Matrix<T> U, S, Z, dZ, saved;  // (2b, d_e): before and after the norm, after ReLU and dropout
     Matrix<std::uint8_t> keep_Z;

@@ -25,7 +25,7 @@ struct MtdNetwork<T>::Memory {
   Matrix<std::int32_t> slots, target_slots;  // (b, m)
   std::size_t stack_rows = 0, target_rows = 0;
 
-  std::vector<Matrix<T>> X;                           // per view (b + 1, d_v): X'
+  std::vector<Buffer<T>> X;                           // per view (b + 1, d_v): X'
   std::vector<std::vector<ChainMemory<T>>> encoders;  // per view and channel
   Matrix<T> U[2], S[2], dS[2], saved[2];              // per channel, stacks: before and after the norm
   Matrix<T> mean[2], dmean[2];                        // per channel (b, d_e): S̄, Ō

@@ -19,7 +19,7 @@ void MtdNetwork<T>::encode(const Batch& batch) {
   Memory& m = *memory_;
   for (std::size_t v = 0; v < views_.size(); ++v) {
     const auto& block = m.blocks[v];
-    const MatrixView<T> X = m.X[v].view().top(block.total());
+    const MatrixView<T> X = m.X[v].take(block.total(), shape_.columns[v]);
     ops_->gather(batch.items->X[v], block.rows, block.fragments, X.top(block.rows.size()));
     if (block.missing > 0) ops_->zero(X.slice(block.rows.size(), 1));
     for (std::size_t c = 0; c < channels(); ++c) {
@@ -39,7 +39,7 @@ void MtdNetwork<T>::encode_backward(const UpdateRule& rule) {
   Memory& m = *memory_;
   for (std::size_t v = 0; v < views_.size(); ++v) {
     const auto& block = m.blocks[v];
-    const MatrixView<const T> X = m.X[v].view().top(block.total());
+    const MatrixView<const T> X = m.X[v].take(block.total(), shape_.columns[v]);
     for (std::size_t c = 0; c < channels(); ++c) {
       const MatrixView<T> dS = m.dS[c].view().slice(block.offset, block.total());
       views_[v].norms[c].backward(*ops_, parameters_, m.U[c].view().slice(block.offset, block.total()),
@@ -102,7 +102,7 @@ double MtdNetwork<T>::decode(const Batch& batch, const UpdateRule& rule) {
     const MatrixView<T> input = D.slice(block.offset, r);
     const MatrixView<T> reconstruction = m.reconstruction.take(r, d);
     views_[v].decoder.forward(*ops_, parameters_, input, 0, {}, m.decoders[v], reconstruction);
-    MatrixView<T> target = m.X[v].view().top(options_.reconstruction_target == "masked" ? r : 0);
+    MatrixView<T> target = m.X[v].take(options_.reconstruction_target == "masked" ? r : 0, shape_.columns[v]);
     if (options_.reconstruction_target == "clean") {
       target = m.target.take(r, d);
       ops_->gather(batch.items->X[v], block.rows, {}, target);

@@ -205,7 +205,8 @@ void lying_product(const Kernels& k, MatrixView<const float> A, MatrixView<const
           for (std::size_t r = 0; r < rows; ++r) std::copy_n(&left(r, 0), depth, &copy(r, 0));
           left = copy;
         }
-        const bool ends = b + 1 == blocks.count, packs = end - column >= kManyColumns;
+        const bool ends = b + 1 == blocks.count,
+                   packs = end - column >= kManyColumns && lined(&B(d, column), B.stride);
         std::uint32_t* const packed = packs ? pack_scratch.words(panels.count * depth * k.rows) : nullptr;
         for (std::size_t p = 0; p < panels.count && packs; ++p)
           k.left_along(&left(panels.begin(p), 0), left.stride, panels.size(p), depth,

@@ -54,8 +54,7 @@ struct Rounded {
   }
 };
 
-// f32: a panel of 32 columns and one of rows fit the first cache of Intel's CPUs (48 KB) together.
-constexpr Kernels kF32 = make_kernels<Avx512F32, AsIs, Pack512<AsIs>>(1, 256);
+constexpr Kernels kF32 = make_kernels<Avx512F32, AsIs, Pack512<AsIs>>(1, 512);
 constexpr Kernels kBf16 = make_kernels<Avx512F32, Rounded, Pack512<Rounded>>(1, 512);
 
 }  // namespace

@@ -112,8 +112,13 @@ struct RowsAhead {
   }
 };
 
+// Whether rows begin with cache lines.
+inline bool lined(const float* first, std::size_t stride) {
+  return reinterpret_cast<std::uintptr_t>(first) % 64 == 0 && stride % 16 == 0;
+}
+
 // A tile of a product whose factors lie in rows: C (m, n) = A (m, depth) B (depth, n). `panel`: the rows of A
-// packed, or null; saves instructions, and pays where many tiles share it.
+// packed, or null; saves instructions where the rows of B are lined, and pays where many tiles share it.
 struct LyingTile {
   std::size_t depth;
   const std::uint32_t* panel;

@@ -169,10 +169,10 @@ void lying_tile(const LyingTile& t, std::size_t m, std::size_t n, const TileEnd&
   static_assert(kVectors == 2);
   if constexpr (M > 1)
     if (m < M) return lying_tile<S, M - 1>(t, m, n, end, ahead);
-  const bool lined = reinterpret_cast<std::uintptr_t>(t.B) % 64 == 0 && t.b_stride % 16 == 0;
-  if (n == S::kColumns && lined && t.panel != nullptr)
+  const bool starts_with_lines = lined(t.B, t.b_stride);
+  if (n == S::kColumns && starts_with_lines && t.panel != nullptr)
     fixed_lying_tile<S, M, 2, true, true, true>(t, n, end, ahead);
-  else if (n == S::kColumns && lined)
+  else if (n == S::kColumns && starts_with_lines)
     fixed_lying_tile<S, M, 2, true, true, false>(t, n, end, ahead);
   else if (n == S::kColumns)
     fixed_lying_tile<S, M, 2, true, false, false>(t, n, end, ahead);
