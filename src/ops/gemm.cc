@@ -50,12 +50,13 @@ struct Finish {
   bool needed() const { return bias != nullptr || relu; }
 };
 
-constexpr std::size_t kFewRows = 4;         // up to here W is used as it lies, without packing
-constexpr std::size_t kRowChunk = 256;      // rows packed at once, times the factors in a word
-constexpr std::size_t kDepthChunk = 8192;   // factors packed at once
-constexpr std::size_t kCrowd = 128;         // rows that a cache can hold even if they crowd, see crowds()
-constexpr std::size_t kManyColumns = 1024;  // of a task: from here on packing its rows pays
-constexpr std::size_t kGap = 64;            // words between panels, so that they do not crowd
+constexpr std::size_t kFewRows = 4;        // up to here W is used as it lies, without packing
+constexpr std::size_t kRowChunk = 256;     // rows packed at once, times the factors in a word
+constexpr std::size_t kDepthChunk = 8192;  // factors packed at once
+constexpr std::size_t kCrowd = 128;        // rows that a cache can hold even if they crowd, see crowds()
+constexpr std::size_t kManyColumns = 512;  // of a task: from here on packing its rows pays
+constexpr std::size_t kVector = 16;        // columns that tasks are cut by
+constexpr std::size_t kGap = 64;           // words between panels, so that they do not crowd
 
 // A few rows: the time is that of reading W once.
 void few_rows(const Kernels& k, MatrixView<const float> X, MatrixView<const float> W, Precision precision,
@@ -109,9 +110,9 @@ void product_chunk(const Kernels& k, const Factor& L, std::size_t row, std::size
 
   // As many tasks as there are threads, or a multiple of that: parts of the columns, or of the rows too.
   const auto workers = static_cast<std::size_t>(threads());
-  const std::size_t columns = ceil_div(C.cols, k.columns);
-  const std::size_t shares = ceil_div(ceil_div(columns, k.together), workers) * workers;
-  const Parts column_tasks(columns, ceil_div(columns, shares));
+  const std::size_t shares = ceil_div(ceil_div(C.cols, k.together * k.columns), workers) * workers;
+  const std::size_t vectors = ceil_div(C.cols, kVector);
+  const Parts column_tasks = Parts::in(vectors, std::min(shares, vectors));
   const Parts row_tasks(panels.count,
                         column_tasks.count >= workers ? panels.count : ceil_div(panels.count, workers));
   const std::size_t tasks = column_tasks.count * row_tasks.count;
@@ -121,33 +122,33 @@ void product_chunk(const Kernels& k, const Factor& L, std::size_t row, std::size
     std::uint32_t* const right = right_scratch.words(k.together * panel_words);
     for (std::size_t t = first; t < end; ++t) {
       const std::size_t task = t / row_tasks.count;
-      const std::size_t q0 = column_tasks.begin(task), q1 = column_tasks.begin(task + 1);
-      const std::size_t j0 = q0 * k.columns, j1 = std::min(q1 * k.columns, C.cols);
+      const std::size_t j0 = column_tasks.begin(task) * kVector,
+                        j1 = std::min(column_tasks.begin(task + 1) * kVector, C.cols);
       const std::size_t p0 = row_tasks.begin(t % row_tasks.count),
                         p1 = row_tasks.begin(t % row_tasks.count + 1);
       for (std::size_t b = 0; b < blocks; ++b) {
         const bool ends = b + 1 == blocks;
         const std::size_t d = depth_begin + b * k.depth, size = block_depth(b);
         if (R.along)
-          for (std::size_t q = q0; q < q1; ++q)
-            k.right_along(R.at(q * k.columns, d), R.S.stride, std::min(k.columns, C.cols - q * k.columns),
-                          size, right + (q - q0) * panel_words);
+          for (std::size_t j = j0; j < j1; j += k.columns)
+            k.right_along(R.at(j, d), R.S.stride, std::min(k.columns, j1 - j), size,
+                          right + (j - j0) / k.columns * panel_words);
         else
           k.right_across(R.at(j0, d), R.S.stride, j1 - j0, size, right, panel_words);
         // What this thread will want next: the next block of depth, or the first of its next columns.
         Ahead ahead;
         const std::size_t next = ends ? 0 : b + 1, next_task = ends ? task + workers : task;
         if (row_tasks.count == 1 && next_task < column_tasks.count)
-          ahead = R.ahead(column_tasks.begin(next_task) * k.columns, depth_begin + next * k.depth,
-                          column_tasks.size(next_task) * k.columns, block_depth(next));
+          ahead = R.ahead(column_tasks.begin(next_task) * kVector, depth_begin + next * k.depth,
+                          column_tasks.size(next_task) * kVector, block_depth(next));
         if (blocks > 1)
           ahead.then(left_panel(next, p0), (p1 - p0) * groups_of(k, block_depth(next)) * k.rows);
-        for (std::size_t q = q0; q < q1; ++q) {
-          const std::size_t j = q * k.columns, n = std::min(k.columns, C.cols - j);
+        for (std::size_t j = j0; j < j1; j += k.columns) {
+          const std::size_t n = std::min(k.columns, j1 - j);
           const TileEnd end_of_tile{
               accumulate || b > 0, ends && last.bias != nullptr ? last.bias + j : nullptr, ends && last.relu};
           for (std::size_t p = p0; p < p1; ++p)
-            k.tile(groups_of(k, size), left_panel(b, p), right + (q - q0) * panel_words,
+            k.tile(groups_of(k, size), left_panel(b, p), right + (j - j0) / k.columns * panel_words,
                    &C(row + panels.begin(p), j), C.stride, panels.size(p), n, end_of_tile, ahead);
         }
       }
@@ -167,8 +168,8 @@ struct Split {
   Parts rows, columns;
 };
 Split split_for(std::size_t rows, std::size_t columns, std::size_t workers) {
-  constexpr std::size_t kVector = 16, kWidest = 2048;  // columns, at most, of a task
-  constexpr std::size_t kReading = 2;  // a row of W read costs as much as so many rows of work
+  constexpr std::size_t kWidest = 2048;  // columns, at most, of a task
+  constexpr std::size_t kReading = 2;    // a row of W read costs as much as so many rows of work
   const std::size_t vectors = ceil_div(columns, kVector);
   std::size_t best = 1, least = 0;
   for (std::size_t r = 1; r <= std::min(workers, rows); ++r) {
@@ -194,8 +195,8 @@ void lying_product(const Kernels& k, MatrixView<const float> A, MatrixView<const
     for (std::size_t t = first; t < end_of_tasks; ++t) {
       const std::size_t row = split.rows.begin(t % split.rows.count),
                         rows = split.rows.size(t % split.rows.count);
-      const std::size_t column = split.columns.begin(t / split.rows.count) * 16,
-                        end = std::min(split.columns.begin(t / split.rows.count + 1) * 16, C.cols);
+      const std::size_t column = split.columns.begin(t / split.rows.count) * kVector,
+                        end = std::min(split.columns.begin(t / split.rows.count + 1) * kVector, C.cols);
       const Parts panels(rows, k.rows);
       for (std::size_t b = 0; b < blocks.count; ++b) {
         const std::size_t d = blocks.begin(b), depth = blocks.size(b);
