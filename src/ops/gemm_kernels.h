@@ -118,7 +118,8 @@ inline bool lined(const float* first, std::size_t stride) {
 }
 
 // A tile of a product whose factors lie in rows: C (m, n) = A (m, depth) B (depth, n). `panel`: the rows of A
-// packed, or null; saves instructions where the rows of B are lined, and pays where many tiles share it.
+// packed, or null; only where the rows of B are lined. Saves instructions, and pays where many tiles share
+// it.
 struct LyingTile {
   std::size_t depth;
   const std::uint32_t* panel;

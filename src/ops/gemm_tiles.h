@@ -80,10 +80,11 @@ void fixed_tile(std::size_t groups, const std::uint32_t* left, const std::uint32
   std::size_t g = groups;
   for (; g >= Ahead::kTurn; g -= Ahead::kTurn) {
     ahead.fetch();
-#pragma GCC unroll 4
-    for (std::size_t s = 0; s < Ahead::kTurn; ++s) step(s);
-    left += Ahead::kTurn * S::kRows;
-    right += Ahead::kTurn * S::kColumns;
+#pragma GCC unroll 1
+    for (std::size_t s = 0; s < Ahead::kTurn; s += 2, left += 2 * S::kRows, right += 2 * S::kColumns) {
+      step(0);
+      step(1);
+    }
   }
   if (g != 0) ahead.fetch();
   for (std::size_t s = 0; s < g; ++s) step(s);
@@ -101,10 +102,10 @@ void tile(std::size_t groups, const std::uint32_t* left, const std::uint32_t* ri
     fixed_tile<S, M, S::kColumns / S::kLanes>(groups, left, right, C, stride, n, end, ahead);
 }
 
-// C (M, n) = A (M, depth) B (depth, n), both where they lie; kWhole: n fills all vectors; kLined: rows of B
-// begin with cache lines; kPacked: A is packed after all. What the loop reads is asked for in time: a row of
+// C (M, n) = A (M, depth) B (depth, n), both where they lie; kWhole: n fills all vectors; kPacked: A is
+// packed after all, and rows of B begin with cache lines. What the loop reads is asked for in time: a row of
 // B kSoon steps before its use, C in the first steps if it is added to, then what comes after this tile.
-template <class S, std::size_t M, std::size_t kVectors, bool kWhole, bool kLined, bool kPacked>
+template <class S, std::size_t M, std::size_t kVectors, bool kWhole, bool kPacked>
 void fixed_lying_tile(const LyingTile& t, std::size_t n, const TileEnd& end, RowsAhead& ahead) {
   constexpr std::size_t kSoon = 4, kPointers = (M + 2) / 3;
   typename S::Vector sum[M][kVectors];
@@ -118,7 +119,7 @@ void fixed_lying_tile(const LyingTile& t, std::size_t n, const TileEnd& end, Row
   const float* b_row = t.B;
   const auto step = [&](std::size_t at) __attribute__((always_inline)) {
     typename S::Vector b[kVectors];
-    ask_for_row<S::kColumns, 3, kLined>(b_row + kSoon * t.b_stride);
+    ask_for_row<S::kColumns, 3, kPacked>(b_row + kSoon * t.b_stride);
 #pragma GCC unroll 4
     for (std::size_t v = 0; v < kVectors; ++v)
       b[v] = kWhole || v + 1 < kVectors ? S::load(b_row + v * S::kLanes)
@@ -149,11 +150,14 @@ void fixed_lying_tile(const LyingTile& t, std::size_t n, const TileEnd& end, Row
       go_on(1);
     }
   RowsAhead next = ahead;
-  for (; k + Ahead::kTurn <= t.depth; k += Ahead::kTurn) {
-    next.ask<S::kColumns, kLined>();
-#pragma GCC unroll 4
-    for (std::size_t s = 0; s < Ahead::kTurn; ++s) step(s);
-    go_on(Ahead::kTurn);
+  for (; kWhole && k + Ahead::kTurn <= t.depth; k += Ahead::kTurn) {
+    next.ask<S::kColumns, kPacked>();
+#pragma GCC unroll 1
+    for (std::size_t s = 0; s < Ahead::kTurn; s += 2) {
+      step(0);
+      step(1);
+      go_on(2);
+    }
   }
   for (; k < t.depth; ++k) {
     step(0);
@@ -169,17 +173,14 @@ void lying_tile(const LyingTile& t, std::size_t m, std::size_t n, const TileEnd&
   static_assert(kVectors == 2);
   if constexpr (M > 1)
     if (m < M) return lying_tile<S, M - 1>(t, m, n, end, ahead);
-  const bool starts_with_lines = lined(t.B, t.b_stride);
-  if (n == S::kColumns && starts_with_lines && t.panel != nullptr)
-    fixed_lying_tile<S, M, 2, true, true, true>(t, n, end, ahead);
-  else if (n == S::kColumns && starts_with_lines)
-    fixed_lying_tile<S, M, 2, true, true, false>(t, n, end, ahead);
+  if (n == S::kColumns && t.panel != nullptr)
+    fixed_lying_tile<S, M, 2, true, true>(t, n, end, ahead);
   else if (n == S::kColumns)
-    fixed_lying_tile<S, M, 2, true, false, false>(t, n, end, ahead);
+    fixed_lying_tile<S, M, 2, true, false>(t, n, end, ahead);
   else if (n > S::kLanes)
-    fixed_lying_tile<S, M, 2, false, false, false>(t, n, end, ahead);
+    fixed_lying_tile<S, M, 2, false, false>(t, n, end, ahead);
   else
-    fixed_lying_tile<S, M, 1, false, false, false>(t, n, end, ahead);
+    fixed_lying_tile<S, M, 1, false, false>(t, n, end, ahead);
 }
 
 // Four rows of W at a time, so that Y is read and written once for four steps of the sum.
