@@ -134,8 +134,10 @@ void fixed_lying_tile(const LyingTile& t, std::size_t n, const TileEnd& end, Row
     }
   };
   const auto go_on = [&](std::size_t steps) __attribute__((always_inline)) {
-    panel += steps * S::kRows;
-    if constexpr (kPacked) return;
+    if constexpr (kPacked) {
+      panel += steps * S::kRows;
+      return;
+    }
 #pragma GCC unroll 8
     for (std::size_t p = 0; p < kPointers; ++p) {
       a[p] += steps;
