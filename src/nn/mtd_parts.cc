@@ -102,7 +102,7 @@ double MtdNetwork<T>::decode(const Batch& batch, const UpdateRule& rule) {
     const MatrixView<T> input = D.slice(block.offset, r);
     const MatrixView<T> reconstruction = m.reconstruction.take(r, d);
     views_[v].decoder.forward(*ops_, parameters_, input, 0, {}, m.decoders[v], reconstruction);
-    MatrixView<T> target = m.X[v].take(options_.reconstruction_target == "masked" ? r : 0, shape_.columns[v]);
+    MatrixView<T> target = m.X[v].take(options_.reconstruction_target == "masked" ? r : 0, d);
     if (options_.reconstruction_target == "clean") {
       target = m.target.take(r, d);
       ops_->gather(batch.items->X[v], block.rows, {}, target);

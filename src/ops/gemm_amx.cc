@@ -56,7 +56,7 @@ void right_across(const float* source, std::size_t stride, std::size_t width, st
     std::size_t c = 0;
     if (k + 1 < depth)
       for (; c + kColumns <= width; c += kColumns, to += distance) {
-        ask_for_row<kColumns, 2, true>(soon + c);
+        ask_for_row<kColumns, 2, true>(soon + c);  // the last line of a row that is not lined is left out
         ask_for_row<kColumns, 2, true>(soon + stride + c);
         for (std::size_t half = 0; half < kColumns; half += kSide)
           _mm512_storeu_ps(to + half, Bf16Pairs::across(_mm512_loadu_ps(low + c + half),
