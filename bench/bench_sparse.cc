@@ -5,6 +5,9 @@
 #include <fmt/core.h>
 #include <immintrin.h>
 
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
 #include <vector>
 
 #include "base/matrix.h"
