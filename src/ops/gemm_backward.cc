@@ -10,8 +10,8 @@
 namespace lacuna {
 namespace {
 
-constexpr std::size_t kPiece = 128;     // outputs packed by one task; divides the k.outputs of every kernel
-constexpr std::size_t kNeighbours = 4;  // blocks of k.inputs that a task takes, at most
+constexpr std::size_t kPiece = 128;       // outputs packed by one task; divides the k.outputs of every kernel
+constexpr std::size_t kNeighbours = 128;  // inputs that a task takes, about
 
 struct Backward {
   const Kernels& k;
@@ -21,19 +21,24 @@ struct Backward {
   MatrixView<float> dX;
   UpdateCoefficients<float> step, bias_step;
 
-  // dY is packed twice: as the left factor of dY Wᵀ, by blocks of outputs, and as the right factor of Xᵀ dY.
+  // dY is packed twice: as a factor of dY Wᵀ (the left one, or dYᵀ as the right one of W dYᵀ), by blocks of
+  // outputs, and as the right factor of Xᵀ dY.
   std::size_t n = X.rows, in = W.value.rows, out = W.value.cols;
-  Parts panels{n, k.rows};
-  std::size_t blocks = ceil_div(out, k.outputs),
-              block_words = panels.count * groups_of(k, k.outputs) * k.rows;
-  std::size_t row_groups = groups_of(k, n), right_words = row_groups * k.columns;
-  std::uint32_t *left = nullptr, *right = nullptr;
+  std::size_t width = k.weights_left ? k.columns : k.rows;  // of a panel of dY's rows
+  Panels panels{n, width, k.side};
+  std::size_t blocks = ceil_div(out, k.outputs), block_words = panels.count * words_of(k, k.outputs) * width;
+  std::size_t row_words = words_of(k, n), right_words = row_words * k.columns;
+  std::uint32_t *rows = nullptr, *right = nullptr;
   float* bias_gradient = nullptr;
 
+  std::size_t pitch = whole(n);  // of sums, if weights_left
+
+  // Buffers have room for whole tiles, and panels are padded with zero.
+  std::size_t whole(std::size_t count) const { return ceil_div(count, k.side) * k.side; }
   bool wants_dX() const { return dX.rows != 0; }
   std::size_t block_depth(std::size_t o) const { return std::min(k.outputs, out - o * k.outputs); }
-  std::uint32_t* left_panel(std::size_t o, std::size_t p) const {
-    return left + o * block_words + p * groups_of(k, block_depth(o)) * k.rows;
+  std::uint32_t* row_panel(std::size_t o, std::size_t p) const {
+    return rows + o * block_words + p * words_of(k, block_depth(o)) * width;
   }
 
   // Packs dY's columns j .. j + size, and updates their biases.
@@ -41,9 +46,12 @@ struct Backward {
     if (n != 0) {
       if (wants_dX())
         for (std::size_t p = 0; p < panels.count; ++p)
-          k.left_along(&dY(panels.begin(p), j), dY.stride, panels.size(p), size,
-                       left_panel(j / k.outputs, p) + groups_of(k, j % k.outputs) * k.rows);
-      k.right_across(&dY(0, j), dY.stride, size, n, right + j / k.columns * right_words, right_words);
+          (k.weights_left ? k.right_along : k.left_along)(
+              &dY(panels.begin(p), j), dY.stride, panels.size(p), size,
+              row_panel(j / k.outputs, p) + words_of(k, j % k.outputs) * width);
+      for (std::size_t c = j; c < j + size; c += k.columns)
+        k.right_across(&dY(0, c), dY.stride, std::min(k.columns, j + size - c), n,
+                       right + c / k.columns * right_words);
     }
     if (b.value.empty()) return;
     float* const sums = bias_gradient + j;
@@ -56,16 +64,22 @@ struct Backward {
     k.update(bias_step, sums, 0, 1, size, {at(b.value), at(b.first), at(b.second), at(b.mean), 0, 0, 0, 0});
   }
 
-  // What block o of rows i .. i + size will want of W, the optimiser's state and, if rows_too, of X. Packed
-  // panels are long runs, which the CPU reads ahead by itself.
-  Ahead wanted(std::size_t i, std::size_t size, std::size_t o, bool rows_too) const {
+  // A strip: inputs i .. i + size of W, as many as a panel has, times block o of the outputs.
+  std::size_t strip = k.weights_left ? k.rows : k.columns;
+  struct Strip {
+    std::size_t i, size, o;
+  };
+
+  // What a strip will want of W, the optimiser's state and, if rows_too, of X. Packed panels are long runs,
+  // which the CPU reads ahead by itself.
+  Ahead wanted(const Strip& s, bool rows_too) const {
     Ahead ahead;
-    if (size == 0) return ahead;
-    const std::size_t o0 = o * k.outputs, width = block_depth(o);
+    if (s.size == 0) return ahead;
+    const std::size_t o0 = s.o * k.outputs, outputs = block_depth(s.o);
     const auto block = [&](MatrixView<float> A) {
-      if (!A.empty()) ahead.then(&A(i, o0), A.stride, size, width);
+      if (!A.empty()) ahead.then(&A(s.i, o0), A.stride, s.size, outputs);
     };
-    if (rows_too && n != 0) ahead.then(&X(0, i), X.stride, n, size);
+    if (rows_too && n != 0) ahead.then(&X(0, s.i), X.stride, n, s.size);
     block(W.value);
     block(W.first);
     block(W.second);
@@ -73,68 +87,84 @@ struct Backward {
     return ahead;
   }
 
-  // Turns of the tiles of such a block.
-  std::size_t turns(std::size_t size, std::size_t o) const {
+  // Turns of the tiles of a strip.
+  std::size_t turns(const Strip& s) const {
     const std::size_t gradient =
-        ceil_div(size, k.rows) * ceil_div(block_depth(o), k.columns) * Ahead::turns(row_groups);
-    const std::size_t products =
-        wants_dX() ? ceil_div(size, k.columns) * panels.count * Ahead::turns(groups_of(k, block_depth(o)))
-                   : 0;
+        ceil_div(s.size, k.rows) * ceil_div(block_depth(s.o), k.columns) * Ahead::turns(row_words);
+    const std::size_t products = wants_dX() ? panels.count * Ahead::turns(words_of(k, block_depth(s.o))) : 0;
     return gradient + products;
   }
 
-  // sums (n, size) = or += dY[:, block o] W[i0 .. i0 + size, block o]ᵀ.
-  void input_gradient(std::size_t i0, std::size_t size, std::size_t o, std::uint32_t* weights, float* sums,
-                      Ahead& ahead) const {
-    const std::size_t o0 = o * k.outputs, width = block_depth(o);
-    for (std::size_t i = 0; i < size; i += k.columns) {
-      const std::size_t columns = std::min(k.columns, size - i);
-      k.right_along(&W.value(i0 + i, o0), W.value.stride, columns, width, weights);
-      for (std::size_t p = 0; p < panels.count; ++p)
-        k.tile(groups_of(k, width), left_panel(o, p), weights, sums + panels.begin(p) * size + i, size,
-               panels.size(p), columns, {o > 0, nullptr, false}, ahead);
+  // sums (n, strip) = or += dY[:, block o] W[i .. i + size, block o]ᵀ; (strip, n) if weights_left. W is
+  // packed to `panel`.
+  void input_gradient(const Strip& s, std::uint32_t* panel, float* sums, Ahead& ahead) const {
+    const std::size_t words = words_of(k, block_depth(s.o));
+    const TileEnd end{s.o > 0, nullptr, false};
+    (k.weights_left ? k.left_along : k.right_along)(&W.value(s.i, s.o * k.outputs), W.value.stride, s.size,
+                                                    block_depth(s.o), panel);
+    for (std::size_t p = 0; p < panels.count; ++p) {
+      const std::size_t r = panels.begin(p), count = panels.size(p);
+      if (k.weights_left)
+        k.tile(words, panel, row_panel(s.o, p), sums + r, pitch, whole(s.size), whole(count), end, ahead);
+      else
+        k.tile(words, row_panel(s.o, p), panel, sums + r * strip, strip, count, s.size, end, ahead);
     }
   }
 
-  // The optimiser's step of W[i0 .. i0 + size, block o] with rows of Xᵀ dY that never leave the cache. The
-  // step goes along the rows, as the CPU reads ahead by itself; tile by tile it would wait for memory.
-  void update(std::size_t i0, const Parts& inputs, std::size_t o, const std::uint32_t* input, float* gradient,
-              Ahead& ahead) const {
+  // The optimiser's step of a strip with rows of Xᵀ dY that never leave the cache. The step goes along the
+  // rows, as the CPU reads ahead by itself; tile by tile it would wait for memory.
+  void update(const Strip& s, const std::uint32_t* input, float* gradient, Ahead& ahead) const {
     const auto at = [](MatrixView<float> A, std::size_t i, std::size_t j) {
       return A.empty() ? nullptr : &A(i, j);
     };
-    const std::size_t o0 = o * k.outputs, width = block_depth(o);
+    const std::size_t o0 = s.o * k.outputs, outputs = block_depth(s.o);
+    const Panels inputs(s.size, k.rows, k.side);
     for (std::size_t p = 0; p < inputs.count; ++p) {
-      const std::size_t i = i0 + inputs.begin(p), rows = inputs.size(p);
-      for (std::size_t j = 0; j < width; j += k.columns)
-        k.tile(row_groups, input + p * row_groups * k.rows, right + (o0 + j) / k.columns * right_words,
-               gradient + j, k.outputs, rows, std::min(k.columns, width - j), {}, ahead);
-      k.update(step, gradient, k.outputs, rows, width,
+      const std::size_t i = s.i + inputs.begin(p), count = inputs.size(p);
+      for (std::size_t j = 0; j < outputs; j += k.columns)
+        k.tile(row_words, input + p * row_words * k.rows, right + (o0 + j) / k.columns * right_words,
+               gradient + j, k.outputs, whole(count), whole(std::min(k.columns, outputs - j)), {}, ahead);
+      k.update(step, gradient, k.outputs, count, outputs,
                {&W.value(i, o0), &W.first(i, o0), at(W.second, i, o0), at(W.mean, i, o0), W.value.stride,
                 W.first.stride, W.second.stride, W.mean.stride});
     }
   }
 
-  // Rows i0 .. i0 + size of W, block by block of outputs: dX with the old weights, then their update. `next`
-  // is where this thread will go on, with `next_size` rows.
+  // Inputs i0 .. i0 + size of W, block by block of outputs and in it strip by strip: dX with the old weights,
+  // then their update. `next` is where this thread will go on, with `next_size` inputs.
   void run(std::size_t i0, std::size_t size, std::size_t next, std::size_t next_size) const {
     thread_local Scratch weight_scratch, input_scratch, sum_scratch, gradient_scratch;
-    std::uint32_t* const weights = weight_scratch.words(groups_of(k, k.outputs) * k.columns);
-    const Parts inputs(size, k.rows);
-    std::uint32_t* const input = input_scratch.words(inputs.count * row_groups * k.rows);
-    for (std::size_t p = 0; p < inputs.count && n != 0; ++p)
-      k.left_across(&X(0, i0 + inputs.begin(p)), X.stride, inputs.size(p), n,
-                    input + p * row_groups * k.rows);
-    float* const sums = sum_scratch.floats(n * size);
-    float* const gradient = gradient_scratch.floats(k.rows * k.outputs);
-    for (std::size_t o = 0; o < blocks; ++o) {
-      Ahead ahead = o + 1 < blocks ? wanted(i0, size, o + 1, false) : wanted(next, next_size, 0, true);
-      ahead.within(turns(size, o));
-      if (wants_dX()) input_gradient(i0, size, o, weights, sums, ahead);
-      update(i0, inputs, o, input, gradient, ahead);
+    const Panels strips(size, strip, k.side);
+    const std::size_t input_words = ceil_div(strip, k.rows) * row_words * k.rows, sum_count = pitch * strip;
+    std::uint32_t* const input = input_scratch.words(strips.count * input_words);
+    for (std::size_t s = 0; s < strips.count && n != 0; ++s) {
+      const Panels inputs(strips.size(s), k.rows, k.side);
+      for (std::size_t p = 0; p < inputs.count; ++p)
+        k.left_across(&X(0, i0 + strips.begin(s) + inputs.begin(p)), X.stride, inputs.size(p), n,
+                      input + s * input_words + p * row_words * k.rows);
     }
-    if (wants_dX())
-      k.keep(sums, size, mask_by_input ? &X(0, i0) : nullptr, X.stride, n, size, &dX(0, i0), dX.stride);
+    float* const sums = sum_scratch.floats(strips.count * sum_count);
+    float* const gradient = gradient_scratch.floats(k.rows * k.outputs);
+    std::uint32_t* const weights = weight_scratch.words(words_of(k, k.outputs) * strip);
+
+    const std::size_t count = blocks * strips.count;
+    const auto place = [&](std::size_t at) -> Strip {
+      if (at == count) return {next, std::min(next_size, strip), 0};
+      return {i0 + strips.begin(at % strips.count), strips.size(at % strips.count), at / strips.count};
+    };
+    for (std::size_t at = 0; at < count; ++at) {
+      const Strip here = place(at), after = place(at + 1);
+      const std::size_t s = at % strips.count;
+      Ahead ahead = wanted(after, at + 1 == count);
+      ahead.within(turns(here));
+      if (wants_dX()) input_gradient(here, weights, sums + s * sum_count, ahead);
+      update(here, input + s * input_words, gradient, ahead);
+    }
+    for (std::size_t s = 0; s < strips.count && wants_dX(); ++s) {
+      const std::size_t i = i0 + strips.begin(s);
+      k.keep(sums + s * sum_count, k.weights_left ? pitch : strip, mask_by_input ? &X(0, i) : nullptr,
+             X.stride, n, strips.size(s), &dX(0, i), dX.stride);
+    }
   }
 };
 
@@ -148,8 +178,8 @@ void linear_backward(MatrixView<const float> X, MatrixView<const float> dY, bool
   if (W.value.empty()) return;
   Backward work{kernels(precision), X, dY, mask_by_input, W, b, dX, {rule, W.decay}, {rule, b.decay}};
 
-  thread_local Scratch left_scratch, right_scratch, bias_scratch;
-  if (work.wants_dX()) work.left = left_scratch.words(work.blocks * work.block_words);
+  thread_local Scratch row_scratch, right_scratch, bias_scratch;
+  if (work.wants_dX()) work.rows = row_scratch.words(work.blocks * work.block_words);
   work.right = right_scratch.words(ceil_div(work.out, work.k.columns) * work.right_words);
   if (!b.value.empty()) work.bias_gradient = bias_scratch.floats(work.out);
 
@@ -165,8 +195,9 @@ void linear_backward(MatrixView<const float> X, MatrixView<const float> dY, bool
   const Parts rows(work.in, ceil_div(work.in, workers * ceil_div(work.in, workers * work.k.inputs)));
   const double multiply_adds =
       static_cast<double>(std::max<std::size_t>(work.n, 8)) * static_cast<double>(W.value.size());
+  const std::size_t neighbours = std::max<std::size_t>(kNeighbours / work.k.inputs, 1);
   const std::size_t grain =
-      std::max(grain_for(rows.count, multiply_adds), std::min(kNeighbours, ceil_div(rows.count, workers)));
+      std::max(grain_for(rows.count, multiply_adds), std::min(neighbours, ceil_div(rows.count, workers)));
   parallel_for(rows.count, grain, [&](std::size_t first, std::size_t end) {
     for (std::size_t r = first; r < end; ++r) {
       const std::size_t next = r + 1 < end ? r + 1 : first + workers * grain;

@@ -40,6 +40,17 @@ struct Parts {
   std::size_t size(std::size_t p) const { return begin(p + 1) - begin(p); }
 };
 
+// The same with parts that begin at multiples of `unit`.
+struct Panels {
+  std::size_t n, unit;
+  Parts units;
+  std::size_t count = units.count;
+  Panels(std::size_t length, std::size_t most, std::size_t step)
+      : n(length), unit(step), units(ceil_div(length, step), most / step) {}
+  std::size_t begin(std::size_t p) const { return std::min(units.begin(p) * unit, n); }
+  std::size_t size(std::size_t p) const { return begin(p + 1) - begin(p); }
+};
+
 // Grain of `tasks` equal tasks: one each, or all in the calling thread where waking another would cost more
 // than it brings.
 inline std::size_t grain_for(std::size_t tasks, double multiply_adds) {

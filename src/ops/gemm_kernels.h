@@ -1,11 +1,10 @@
 // The seam between the drivers of the products (gemm.cc) and the code written for one instruction set
 // (gemm_<isa>.cc). A kernel works on packed panels of 32-bit words:
 //
-//   a word holds the `group` consecutive factors of one sum that an instruction takes at once: one f32, or
-//   two bf16; a left panel holds up to `rows` rows of the left factor, a right panel up to `columns` columns
-//   of the right factor; panel[g * pitch + i] is the word of group g and row (column) i, pitch = rows or
-//   columns. AMX keeps left panels the other way round (its tiles want rows), so left panels are opaque to
-//   the drivers.
+//   a word holds consecutive factors of one sum that an instruction takes at once: one f32, or two bf16; a
+//   left panel holds up to `rows` rows of the left factor, a right panel up to `columns` columns of the right
+//   factor; panel[g * pitch + i] is word g of row (column) i, pitch = rows or columns. AMX keeps panels in
+//   the order of its tiles, so panels are opaque to the drivers.
 //
 // A panel is packed from a row-major f32 matrix S in one of two ways: `across`, where the sum runs down the
 // rows of S and the panel lies across its columns, and `along`, where the sum runs along the rows of S (a
@@ -38,9 +37,9 @@ class Ahead {
   void then(const std::uint32_t* words, std::size_t count) {
     then(reinterpret_cast<const float*>(words), 0, 1, count);
   }
-  // Tiles call fetch() once in kTurn steps: that many times for a tile of `groups`.
+  // Tiles call fetch() once in kTurn steps: that many times for a tile of so many words.
   static constexpr std::size_t kTurn = 4;
-  static std::size_t turns(std::size_t groups) { return (groups + kTurn - 1) / kTurn; }
+  static std::size_t turns(std::size_t words) { return (words + kTurn - 1) / kTurn; }
   // All of it within so many turns; without this, one line a step.
   void within(std::size_t turns) {
     constexpr std::size_t kMost = 8 * kTurn;
@@ -50,9 +49,10 @@ class Ahead {
     const char *line = line_, *end = end_;  // in registers
     for (std::size_t left = rate_; left != 0; --left) {
       if (line >= end) [[unlikely]] {
-        if (!next_row()) return;
-        line = line_;
-        end = end_;
+        if (rows_ <= 1 && !next_strip()) return;
+        --rows_;
+        end = end_ += stride_;
+        line = end - width_;
       }
       __builtin_prefetch(line, 0, 2);
       line += 64;
@@ -61,23 +61,16 @@ class Ahead {
   }
 
  private:
-  bool next_row() {
-    if (rows_ > 1) {
-      --rows_;
-      end_ += stride_;
-      line_ = end_ - width_;
-      return true;
-    }
+  bool next_strip() {
     if (at_ == count_) {
       rate_ = 0;
       return false;
     }
     const Strip& strip = strips_[at_++];
-    line_ = strip.begin;
     stride_ = strip.stride;
     width_ = strip.width;
-    rows_ = strip.rows;
-    end_ = line_ + width_;
+    rows_ = strip.rows + 1;
+    end_ = strip.begin + width_ - stride_;
     return true;
   }
   struct Strip {
@@ -140,26 +133,22 @@ struct TileEnd {
 };
 
 struct Kernels {
-  std::size_t group;            // factors in a word
+  std::size_t factors, words;   // of a sum: so many factors take so many words of a panel's row
   std::size_t rows;             // of a left panel and of a tile
   std::size_t columns;          // of a right panel and of a tile; a multiple of 16
-  std::size_t unit;             // a panel's groups are padded with zero to a multiple of this
-  std::size_t depth;            // factors of a sum that are packed at once; a multiple of group * unit
-  std::size_t together;         // right panels packed at once, at most
+  std::size_t side;             // panels are best cut at multiples of this many rows
+  std::size_t depth;            // factors of a sum that are packed at once; a multiple of `factors`
   std::size_t inputs, outputs;  // block of W, at most, that goes through the backward pass together
+  bool weights_left;            // dY Wᵀ is computed as (W dYᵀ)ᵀ: W needs no transposition then
 
   // Packs `width` rows or columns and `depth` factors that start at `source`; pads with zero up to
-  // groups_of(depth). right_across packs as many panels as `width` columns need, `distance` words apart.
+  // words_of(depth).
   using Pack = void (*)(const float* source, std::size_t stride, std::size_t width, std::size_t depth,
                         std::uint32_t* panel);
-  using PackPanels = void (*)(const float* source, std::size_t stride, std::size_t width, std::size_t depth,
-                              std::uint32_t* panels, std::size_t distance);
-  Pack left_across, left_along;
-  PackPanels right_across;
-  Pack right_along;
+  Pack left_across, left_along, right_across, right_along;
 
   // C (m, n) = left panel * right panel, ended as `end` says. Asks for the memory of `ahead` meanwhile.
-  void (*tile)(std::size_t groups, const std::uint32_t* left, const std::uint32_t* right, float* C,
+  void (*tile)(std::size_t words, const std::uint32_t* left, const std::uint32_t* right, float* C,
                std::size_t stride, std::size_t m, std::size_t n, const TileEnd& end, Ahead& ahead);
 
   // A tile in f32 of factors that are not packed but used where they lie; null where factors are rounded.
@@ -172,7 +161,7 @@ struct Kernels {
   // Y (m, n): adds the bias (may be null), then max(0, .) if relu.
   void (*finish)(float* Y, std::size_t stride, std::size_t m, std::size_t n, const float* bias, bool relu);
 
-  // out (m, n) = S, or S where X > 0 and 0 elsewhere if X is not null.
+  // out (m, n) = S, or S where X > 0 and 0 elsewhere if X is not null; S is (n, m) if weights_left.
   void (*keep)(const float* S, std::size_t s_stride, const float* X, std::size_t x_stride, std::size_t m,
                std::size_t n, float* out, std::size_t out_stride);
 
@@ -186,12 +175,9 @@ struct Kernels {
                  std::size_t n, const Parameters& p);
 };
 
-constexpr std::size_t kLargestTile = 32 * 32;  // rows * columns
-
-// Groups of a panel with `depth` factors. Its words are groups_of() * rows or * columns.
-inline std::size_t groups_of(const Kernels& k, std::size_t depth) {
-  const std::size_t whole = k.group * k.unit;
-  return (depth + whole - 1) / whole * k.unit;
+// Words of a panel's row with `depth` factors.
+inline std::size_t words_of(const Kernels& k, std::size_t depth) {
+  return (depth + k.factors - 1) / k.factors * k.words;
 }
 
 const Kernels& plain_kernels(Precision precision);

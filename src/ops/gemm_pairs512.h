@@ -44,8 +44,12 @@ struct Bf16Pairs {
 
   // Word j: the numbers 2j and 2j + 1 at p.
   static __m512 along(const float* p, std::size_t count) {
-    const __m512 low = _mm512_maskz_loadu_ps(first16(count), p);
-    const __m512 high = _mm512_maskz_loadu_ps(first16(count > 16 ? count - 16 : 0), p + 16);
+    if (count >= 32) [[likely]]
+      return along(_mm512_loadu_ps(p), _mm512_loadu_ps(p + 16));
+    return along(_mm512_maskz_loadu_ps(first16(count), p),
+                 _mm512_maskz_loadu_ps(first16(count > 16 ? count - 16 : 0), p + 16));
+  }
+  static __m512 along(__m512 low, __m512 high) {
     return _mm512_castsi512_ps(as_words(_mm512_cvtne2ps_pbh(high, low)));
   }
 };

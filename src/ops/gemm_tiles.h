@@ -64,7 +64,7 @@ template <class S, std::size_t M, std::size_t kVectors>
 
 // C (M, n) with M known: the sums stay in registers while the panels stream by.
 template <class S, std::size_t M, std::size_t kVectors>
-void fixed_tile(std::size_t groups, const std::uint32_t* left, const std::uint32_t* right, float* C,
+void fixed_tile(std::size_t words, const std::uint32_t* left, const std::uint32_t* right, float* C,
                 std::size_t stride, std::size_t n, const TileEnd& end, Ahead& ahead) {
   typename S::Vector sum[M][kVectors];
 #pragma GCC unroll 16
@@ -77,7 +77,7 @@ void fixed_tile(std::size_t groups, const std::uint32_t* left, const std::uint32
     for (std::size_t v = 0; v < kVectors; ++v) b[v] = S::load_words(right + g * S::kColumns + v * S::kLanes);
     multiply_row<S>(left + g * S::kRows, b, sum);
   };
-  std::size_t g = groups;
+  std::size_t g = words;
   for (; g >= Ahead::kTurn; g -= Ahead::kTurn) {
     ahead.fetch();
 #pragma GCC unroll 1
@@ -92,14 +92,14 @@ void fixed_tile(std::size_t groups, const std::uint32_t* left, const std::uint32
 }
 
 template <class S, std::size_t M = S::kRows>
-void tile(std::size_t groups, const std::uint32_t* left, const std::uint32_t* right, float* C,
+void tile(std::size_t words, const std::uint32_t* left, const std::uint32_t* right, float* C,
           std::size_t stride, std::size_t m, std::size_t n, const TileEnd& end, Ahead& ahead) {
   if constexpr (M > 1)
-    if (m < M) return tile<S, M - 1>(groups, left, right, C, stride, m, n, end, ahead);
+    if (m < M) return tile<S, M - 1>(words, left, right, C, stride, m, n, end, ahead);
   if (n <= S::kLanes)
-    fixed_tile<S, M, 1>(groups, left, right, C, stride, n, end, ahead);
+    fixed_tile<S, M, 1>(words, left, right, C, stride, n, end, ahead);
   else
-    fixed_tile<S, M, S::kColumns / S::kLanes>(groups, left, right, C, stride, n, end, ahead);
+    fixed_tile<S, M, S::kColumns / S::kLanes>(words, left, right, C, stride, n, end, ahead);
 }
 
 // C (M, n) = A (M, depth) B (depth, n), both where they lie; kWhole: n fills all vectors; kPacked: A is
@@ -302,14 +302,6 @@ void update(const UpdateCoefficients<float>& k, const float* gradient, std::size
   }
 }
 
-template <class S, class Pack>
-void panels_across(const float* source, std::size_t stride, std::size_t width, std::size_t depth,
-                   std::uint32_t* panels, std::size_t distance) {
-  for (std::size_t c = 0; c < width; c += S::kColumns, panels += distance)
-    Pack::template across<S::kColumns>(source + c, stride, width - c < S::kColumns ? width - c : S::kColumns,
-                                       depth, panels);
-}
-
 template <class S, class Elements>
 constexpr decltype(Kernels::lying_tile) lying_tile_of() {
   if constexpr (Elements::kAsIs) return lying_tile<S>;
@@ -319,18 +311,19 @@ constexpr decltype(Kernels::lying_tile) lying_tile_of() {
 // The table of an instruction set whose left and right panels look alike; `Pack` gives across<pitch> and
 // along<pitch>.
 template <class S, class Elements, class Pack>
-constexpr Kernels make_kernels(std::size_t group, std::size_t depth) {
-  return {.group = group,
+constexpr Kernels make_kernels(std::size_t factors, std::size_t depth) {
+  return {.factors = factors,
+          .words = 1,
           .rows = S::kRows,
           .columns = S::kColumns,
-          .unit = 1,
+          .side = 1,
           .depth = depth,
-          .together = 4,
           .inputs = 32,
           .outputs = depth,
+          .weights_left = false,
           .left_across = Pack::template across<S::kRows>,
           .left_along = Pack::template along<S::kRows>,
-          .right_across = panels_across<S, Pack>,
+          .right_across = Pack::template across<S::kColumns>,
           .right_along = Pack::template along<S::kColumns>,
           .tile = tile<S>,
           .lying_tile = lying_tile_of<S, Elements>(),

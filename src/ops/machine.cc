@@ -70,6 +70,9 @@ CpuFeatures detect() {
   f.avx512_bf16 = f.avx512 && bit(more.eax, 5);
   f.amx_bf16 = f.avx512_bf16 && bit(seven.edx, 22) && bit(seven.edx, 24);
   f.amx_granted = f.amx_bf16 && tiles && ask_for_tiles();
+#ifdef LACUNA_EMULATE_TILES
+  f.amx_emulated = f.avx512_bf16;
+#endif
   return f;
 }
 
@@ -88,14 +91,14 @@ struct Choice {
 }
 
 Choice first_choice() {
-  const Isa best = available_isas().back();
+  const auto& f = cpu_features();
+  const Isa best = f.amx_emulated ? Isa::bf16 : available_isas().back();
   if (const char* wanted = std::getenv("LACUNA_ISA"); wanted != nullptr && *wanted != '\0') {
     const auto parsed = parse_isa(wanted);
     if (!parsed) fail(Exit::usage, "LACUNA_ISA={}: expected plain, avx2, avx512, bf16 or amx", wanted);
     if (!has_isa(*parsed)) refuse(fmt::format("LACUNA_ISA={}", wanted), *parsed);
     return {*parsed, fmt::format("LACUNA_ISA={} asks for it", wanted)};
   }
-  const auto& f = cpu_features();
   const char* missing = best == Isa::amx      ? ""
                         : f.amx_bf16          ? "; the operating system refuses AMX tiles"
                         : best == Isa::bf16   ? "; the CPU has no AMX"
@@ -129,7 +132,7 @@ bool has_isa(Isa isa) {
     case Isa::bf16:
       return f.avx512_bf16;
     case Isa::amx:
-      return f.amx_granted;
+      return f.amx_granted || f.amx_emulated;
   }
   return false;
 }

@@ -18,6 +18,7 @@ struct CpuFeatures {
   bool avx512_bf16 = false;  // vdpbf16ps
   bool amx_bf16 = false;     // the CPU has tiles
   bool amx_granted = false;  // the operating system lets this process use them
+  bool amx_emulated = false; // a build for tests: only used when asked for
 };
 
 const CpuFeatures& cpu_features();
