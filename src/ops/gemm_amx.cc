@@ -57,11 +57,19 @@ void left_across(const float* source, std::size_t stride, std::size_t width, std
 
 void right_across(const float* source, std::size_t stride, std::size_t width, std::size_t depth,
                   std::uint32_t* panel) {
-  for (std::size_t k = 0; k < depth; k += kFactors, panel += kStep)
-    for (std::size_t g = 0; g < kSide; ++g)
+  for (std::size_t k = 0; k < depth; k += kFactors, panel += kStep) {
+    const bool whole = width == kColumns && k + kFactors <= depth;
+    const float* row = source + k * stride;
+    for (std::size_t g = 0; g < kSide && whole; ++g, row += 2 * stride)
+#pragma GCC unroll 2
+      for (std::size_t i = 0; i < kColumns; i += kSide)
+        _mm512_store_ps(panel + i * kSide + g * kSide,
+                        Bf16Pairs::across(_mm512_loadu_ps(row + i), _mm512_loadu_ps(row + stride + i)));
+    for (std::size_t g = 0; g < kSide && !whole; ++g)
       for (std::size_t i = 0; i < width; i += kSide)
         _mm512_store_ps(panel + i * kSide + g * kSide,
                         two_rows(source + i, stride, first16(width - i), k + 2 * g, depth));
+  }
 }
 
 // Registers 0..3: sums (0 1 / 2 3); 4, 5: left; 6, 7: right. kTall: more than 16 rows, kWide: columns.

@@ -18,7 +18,7 @@ struct Avx512F32 : Avx512 {
   }
   // One instruction less for a row, one load more. Intel's CPUs are short of instructions when the other
   // thread of the core is busy too; with all rows they would be short of loads.
-  static constexpr std::size_t kFromMemory = 10;
+  static constexpr std::size_t kFromMemory = 8;
   static Vector dot_memory(Vector sum, const std::uint32_t* a, Words b) {
     asm("vfmadd231ps %2%{1to16%}, %1, %0" : "+v"(sum) : "v"(b), "m"(*a));
     return sum;
@@ -32,7 +32,9 @@ struct AsIs {
   static __m512 across(const float* p, std::size_t, __mmask16 mask, std::size_t) {
     return _mm512_maskz_loadu_ps(mask, p);
   }
-  static __m512 along(const float* p, std::size_t count) { return _mm512_maskz_loadu_ps(first16(count), p); }
+  static __m512 along(const float* p, std::size_t count) {
+    return count >= 16 ? _mm512_loadu_ps(p) : _mm512_maskz_loadu_ps(first16(count), p);
+  }
 };
 
 // Rounded to bf16 (ties to even; NaN stays), kept as f32.

@@ -20,12 +20,19 @@ namespace {
 template <class S, std::size_t M, std::size_t kVectors>
 [[gnu::always_inline]] inline void end_tile(const typename S::Vector (&sum)[M][kVectors], float* C,
                                             std::size_t stride, std::size_t n, const TileEnd& end) {
+  if (n == kVectors * S::kLanes && !end.accumulate && end.bias == nullptr && !end.relu) {
 #pragma GCC unroll 16
-  for (std::size_t i = 0; i < M; ++i)
+    for (std::size_t i = 0; i < M; ++i, C += stride)
+#pragma GCC unroll 4
+      for (std::size_t v = 0; v < kVectors; ++v) S::store(C + v * S::kLanes, sum[i][v]);
+    return;
+  }
+#pragma GCC unroll 16
+  for (std::size_t i = 0; i < M; ++i, C += stride)
 #pragma GCC unroll 4
     for (std::size_t v = 0; v < kVectors; ++v) {
       if (n <= v * S::kLanes) continue;
-      float* c = C + i * stride + v * S::kLanes;
+      float* c = C + v * S::kLanes;
       const std::size_t rest = n - v * S::kLanes;
       typename S::Vector y = sum[i][v];
       if (rest >= S::kLanes) {
@@ -103,11 +110,11 @@ void tile(std::size_t words, const std::uint32_t* left, const std::uint32_t* rig
 }
 
 // C (M, n) = A (M, depth) B (depth, n), both where they lie; kWhole: n fills all vectors; kPacked: A is
-// packed after all, and rows of B begin with cache lines. What the loop reads is asked for in time: a row of
-// B kSoon steps before its use, C in the first steps if it is added to, then what comes after this tile.
+// packed after all, and rows of B begin with cache lines. C is asked for in the first steps if it is added
+// to, then what comes after this tile.
 template <class S, std::size_t M, std::size_t kVectors, bool kWhole, bool kPacked>
 void fixed_lying_tile(const LyingTile& t, std::size_t n, const TileEnd& end, RowsAhead& ahead) {
-  constexpr std::size_t kSoon = 4, kPointers = (M + 2) / 3;
+  constexpr std::size_t kPointers = (M + 2) / 3;
   typename S::Vector sum[M][kVectors];
 #pragma GCC unroll 16
   for (std::size_t i = 0; i < M; ++i)
@@ -119,7 +126,6 @@ void fixed_lying_tile(const LyingTile& t, std::size_t n, const TileEnd& end, Row
   const float* b_row = t.B;
   const auto step = [&](std::size_t at) __attribute__((always_inline)) {
     typename S::Vector b[kVectors];
-    ask_for_row<S::kColumns, 3, kPacked>(b_row + kSoon * t.b_stride);
 #pragma GCC unroll 4
     for (std::size_t v = 0; v < kVectors; ++v)
       b[v] = kWhole || v + 1 < kVectors ? S::load(b_row + v * S::kLanes)

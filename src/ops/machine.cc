@@ -85,14 +85,14 @@ struct Choice {
 };
 
 [[noreturn]] void refuse(const std::string& where, Isa isa) {
-  const char* best = isa_name(available_isas().back());
+  const char* best = isa_name(fastest_isa());
   fail(Exit::usage, "{}: this CPU ({}) cannot run '{}'; the fastest it can is '{}'", where,
        cpu_features().model, isa_name(isa), best);
 }
 
 Choice first_choice() {
   const auto& f = cpu_features();
-  const Isa best = f.amx_emulated ? Isa::bf16 : available_isas().back();
+  const Isa best = fastest_isa();
   if (const char* wanted = std::getenv("LACUNA_ISA"); wanted != nullptr && *wanted != '\0') {
     const auto parsed = parse_isa(wanted);
     if (!parsed) fail(Exit::usage, "LACUNA_ISA={}: expected plain, avx2, avx512, bf16 or amx", wanted);
@@ -142,6 +142,10 @@ std::vector<Isa> available_isas() {
   for (Isa candidate : kIsas)
     if (has_isa(candidate)) available.push_back(candidate);
   return available;
+}
+
+Isa fastest_isa() {
+  return cpu_features().amx_emulated ? Isa::bf16 : available_isas().back();
 }
 
 const char* isa_name(Isa isa) {

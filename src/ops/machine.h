@@ -18,12 +18,13 @@ struct CpuFeatures {
   bool avx512_bf16 = false;  // vdpbf16ps
   bool amx_bf16 = false;     // the CPU has tiles
   bool amx_granted = false;  // the operating system lets this process use them
-  bool amx_emulated = false; // a build for tests: only used when asked for
+  bool amx_emulated = false; // in a build for tests (ops/tiles.h); used when asked for
 };
 
 const CpuFeatures& cpu_features();
 bool has_isa(Isa isa);             // this CPU and operating system can run it
 std::vector<Isa> available_isas(); // all that can run here, slowest first
+Isa fastest_isa();                 // the last of them that is not emulated
 const char* isa_name(Isa isa);
 std::optional<Isa> parse_isa(const std::string& name);
 
