@@ -50,8 +50,7 @@ struct Finish {
   bool needed() const { return bias != nullptr || relu; }
 };
 
-constexpr std::size_t kFewRows = 4;     // up to here W is used as it lies, without packing
-constexpr std::size_t kRowChunk = 512;  // rows that share a packed R
+constexpr std::size_t kRowChunk = 512;                        // rows that share a packed R
 constexpr std::size_t kReading = 2, kReadingAndPacking = 16;  // see split_for()
 constexpr std::size_t kCrowd = 128;        // rows that a cache can hold even if they crowd, see crowds()
 constexpr std::size_t kManyColumns = 512;  // of a task: from here on packing its rows pays
@@ -107,83 +106,102 @@ Split split_for(const Kernels& k, std::size_t rows, std::size_t columns, std::si
   return {{rows, ceil_div(sides, best) * k.side, k.side}, {columns, most, kVector}};
 }
 
-// C = or += L R. A task takes block after block of depth, and in it all its rows for a tile's columns after
-// the other, so that these columns of R come from memory once. Where the kernels can multiply R as it lies
-// (`lies`), it is not packed.
-void share_product(const Kernels& k, const Factor& L, const Factor& R, bool lies, bool accumulate,
-                   const Finish& last, MatrixView<float> C) {
-  const Split split =
+// C = or += L R. Tasks share the rows and columns of C. A task takes block after block of depth, and in it
+// all its rows for a tile's columns after the other, so that these columns of R come from memory once. Where
+// the kernels can multiply R as it lies (`lies`), it is not packed.
+struct Product {
+  const Kernels& k;
+  const Factor &L, &R;
+  bool lies, accumulate;
+  const Finish& last;
+  MatrixView<float> C;
+
+  Split split =
       split_for(k, C.rows, C.cols, static_cast<std::size_t>(threads()), lies ? kReading : kReadingAndPacking);
-  const Parts blocks(ceil_div(L.depth(), k.factors), k.depth / k.factors);
-  const auto depth_of = [&](std::size_t b) {
-    return b >= blocks.count ? 0
-                             : std::min(blocks.size(b) * k.factors, L.depth() - blocks.begin(b) * k.factors);
+  Panels blocks{L.depth(), k.depth, k.factors};
+
+  // n columns of a block, and what the thread wants after them.
+  struct Place {
+    std::size_t n;
+    TileEnd end;
+    std::size_t next_j, next_d, next_depth;
   };
-  const std::size_t tasks = split.rows.count * split.columns.count;
-  const double work = static_cast<double>(C.size()) * static_cast<double>(L.depth());
-  parallel_for(tasks, grain_for(tasks, work), [&](std::size_t first, std::size_t end_of_tasks) {
+
+  void share() const {
+    const std::size_t tasks = split.rows.count * split.columns.count;
+    const double work = static_cast<double>(C.size()) * static_cast<double>(L.depth());
+    parallel_for(tasks, grain_for(tasks, work), [&](std::size_t first, std::size_t end) {
+      for (std::size_t t = first; t < end; ++t)
+        run(t % split.rows.count, split.columns.begin(t / split.rows.count),
+            split.columns.begin(t / split.rows.count + 1));
+    });
+  }
+
+  // Part `part` of the rows, columns `column` .. `end`.
+  void run(std::size_t part, std::size_t column, std::size_t end) const {
     thread_local Scratch copy_scratch, left_scratch, right_scratch;
+    const std::size_t row = split.rows.begin(part), rows = split.rows.size(part);
+    const Panels panels(rows, k.rows, k.side);
     std::uint32_t* const right = right_scratch.words(lies ? 0 : words_of(k, k.depth) * k.columns);
-    for (std::size_t t = first; t < end_of_tasks; ++t) {
-      const std::size_t row = split.rows.begin(t % split.rows.count),
-                        rows = split.rows.size(t % split.rows.count);
-      const std::size_t column = split.columns.begin(t / split.rows.count),
-                        end = split.columns.begin(t / split.rows.count + 1);
-      const Panels panels(rows, k.rows, k.side);
+    for (std::size_t b = 0; b < blocks.count; ++b) {
+      const std::size_t d = blocks.begin(b), depth = blocks.size(b), words = words_of(k, depth);
 
-      for (std::size_t b = 0; b < blocks.count; ++b) {
-        const std::size_t d = blocks.begin(b) * k.factors, depth = depth_of(b), next_d = d + depth,
-                          words = words_of(k, depth);
-        const bool ends = next_d == L.depth();
+      // Rows of the left factor: packed, or for few columns as they lie, unless they crowd.
+      const float* left = L.at(row, d);
+      std::size_t left_stride = L.S.stride;
+      if (lies && crowds(left_stride)) {
+        const std::size_t pitch = k.depth + 16;
+        float* const copy = copy_scratch.floats(rows * pitch);
+        for (std::size_t r = 0; r < rows; ++r) std::copy_n(left + r * left_stride, depth, copy + r * pitch);
+        left = copy;
+        left_stride = pitch;
+      }
+      const bool packs = !lies || (end - column >= kManyColumns && lined(R.at(column, d), R.S.stride));
+      std::uint32_t* const packed = packs ? left_scratch.words(panels.count * words * k.rows) : nullptr;
+      for (std::size_t p = 0; p < panels.count && packs; ++p)
+        (L.along ? k.left_along : k.left_across)(left + panels.begin(p) * (L.along ? left_stride : 1),
+                                                 left_stride, panels.size(p), depth,
+                                                 packed + p * words * k.rows);
 
-        // Rows of the left factor: packed, or for few columns as they lie, unless they crowd.
-        const float* left = L.at(row, d);
-        std::size_t left_stride = L.S.stride;
-        const bool packs = !lies || (end - column >= kManyColumns && lined(R.at(column, d), R.S.stride));
-        if (lies && crowds(left_stride)) {
-          const std::size_t pitch = k.depth + 16;
-          MatrixView<float> copy(copy_scratch.floats(rows * pitch), rows, depth, pitch);
-          for (std::size_t r = 0; r < rows; ++r) std::copy_n(left + r * left_stride, depth, &copy(r, 0));
-          left = copy.data;
-          left_stride = pitch;
+      for (std::size_t j = column; j < end; j += k.columns) {
+        const Place at = place(b, j, column, end);
+        if (!lies) (R.along ? k.right_along : k.right_across)(R.at(j, d), R.S.stride, at.n, depth, right);
+        Ahead ahead;
+        if (!lies) {
+          ahead = R.ahead(at.next_j, at.next_d, std::min(k.columns, end - at.next_j), at.next_depth);
+          ahead.within(panels.count * Ahead::turns(words));
         }
-        std::uint32_t* const packed = packs ? left_scratch.words(panels.count * words * k.rows) : nullptr;
-        for (std::size_t p = 0; p < panels.count && packs; ++p)
-          (L.along ? k.left_along : k.left_across)(left + panels.begin(p) * (L.along ? left_stride : 1),
-                                                   left_stride, panels.size(p), depth,
-                                                   packed + p * words * k.rows);
-
-        for (std::size_t j = column; j < end; j += k.columns) {
-          const std::size_t n = std::min(k.columns, end - j);
-          const TileEnd end_of_tile{
-              accumulate || b > 0, ends && last.bias != nullptr ? last.bias + j : nullptr, ends && last.relu};
-          // What comes next: the next columns of this block, or the first of the next one.
-          const bool turns = j + n >= end;
-          const std::size_t after = turns ? column : j + n, after_d = turns ? next_d : d,
-                            after_depth = turns ? depth_of(b + 1) : depth;
-          if (lies) {
-            for (std::size_t p = 0; p < panels.count; ++p) {
-              const std::size_t n0 = after_depth * p / panels.count,
-                                n1 = after_depth * (p + 1) / panels.count;
-              RowsAhead ahead(R.at(after, after_d + n0), R.S.stride, n1 - n0, Ahead::turns(depth));
-              k.lying_tile(
-                  {depth, packs ? packed + p * words * k.rows : nullptr, left + panels.begin(p) * left_stride,
-                   left_stride, R.at(j, d), R.S.stride, &C(row + panels.begin(p), j), C.stride},
-                  panels.size(p), n, end_of_tile, ahead);
-            }
+        for (std::size_t p = 0; p < panels.count; ++p) {
+          const std::uint32_t* const panel = packs ? packed + p * words * k.rows : nullptr;
+          float* const sums = &C(row + panels.begin(p), j);
+          if (!lies) {
+            k.tile(words, panel, right, sums, C.stride, panels.size(p), at.n, at.end, ahead);
             continue;
           }
-          (R.along ? k.right_along : k.right_across)(R.at(j, d), R.S.stride, n, depth, right);
-          Ahead ahead = R.ahead(after, after_d, std::min(k.columns, end - after), after_depth);
-          ahead.within(panels.count * Ahead::turns(words));
-          for (std::size_t p = 0; p < panels.count; ++p)
-            k.tile(words, packed + p * words * k.rows, right, &C(row + panels.begin(p), j), C.stride,
-                   panels.size(p), n, end_of_tile, ahead);
+          const std::size_t n0 = at.next_depth * p / panels.count,
+                            n1 = at.next_depth * (p + 1) / panels.count;
+          RowsAhead rows_ahead(R.at(at.next_j, at.next_d + n0), R.S.stride, n1 - n0, Ahead::turns(depth));
+          k.lying_tile({depth, panel, left + panels.begin(p) * left_stride, left_stride, R.at(j, d),
+                        R.S.stride, sums, C.stride},
+                       panels.size(p), at.n, at.end, rows_ahead);
         }
       }
     }
-  });
-}
+  }
+
+  Place place(std::size_t b, std::size_t j, std::size_t column, std::size_t end) const {
+    const std::size_t n = std::min(k.columns, end - j);
+    const bool ends = b + 1 == blocks.count;
+    Place at{n, {accumulate || b > 0, nullptr, ends && last.relu}, j + n, blocks.begin(b), blocks.size(b)};
+    if (ends && last.bias != nullptr) at.end.bias = last.bias + j;
+    if (j + n >= end) {  // the first columns of the next block, if there is one
+      at.next_j = column;
+      at.next_d = blocks.begin(b + 1);
+      at.next_depth = ends ? 0 : blocks.size(b + 1);
+    }
+    return at;
+  }
+};
 
 void product(const Kernels& k, const Factor& L, const Factor& R, bool accumulate, const Finish& last,
              MatrixView<float> C) {
@@ -200,8 +218,8 @@ void product(const Kernels& k, const Factor& L, const Factor& R, bool accumulate
         L.along ? MatrixView<const float>(L.at(chunks.begin(c), 0), chunks.size(c), L.S.cols, L.S.stride)
                 : MatrixView<const float>(L.at(chunks.begin(c), 0), L.S.rows, chunks.size(c), L.S.stride),
         L.along};
-    share_product(k, rows, R, lies, accumulate, last,
-                  {&C(chunks.begin(c), 0), chunks.size(c), C.cols, C.stride});
+    Product{k, rows, R, lies, accumulate, last, {&C(chunks.begin(c), 0), chunks.size(c), C.cols, C.stride}}
+        .share();
   }
 }
 

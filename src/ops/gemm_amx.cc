@@ -178,7 +178,7 @@ constexpr Kernels kKernels = {.factors = kFactors,
                               .right_along = right_along,
                               .tile = tile,
                               .lying_tile = nullptr,
-                              .direct = direct<Avx512, Bf16Pairs>,
+                              .direct = direct_pairs,
                               .finish = finish<Avx512>,
                               .keep = keep_transposed,
                               .update = update<Avx512>};

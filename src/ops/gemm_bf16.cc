@@ -15,7 +15,11 @@ struct Avx512Bf16 : Avx512 {
   static Vector dot(Vector sum, Words a, Words b) { return _mm512_dpbf16_ps(sum, a, b); }
 };
 
-constexpr Kernels kKernels = make_kernels<Avx512Bf16, Bf16Pairs, Pack512<Bf16Pairs>>(2, 512);
+constexpr Kernels kKernels = [] {
+  Kernels k = make_kernels<Avx512Bf16, Bf16Pairs, Pack512<Bf16Pairs>>(2, 512);
+  k.direct = direct_pairs;
+  return k;
+}();
 
 }  // namespace
 

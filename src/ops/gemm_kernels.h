@@ -135,6 +135,8 @@ struct TileEnd {
   bool relu = false;
 };
 
+constexpr std::size_t kFewRows = 4;  // up to here W is used as it lies, without packing (Kernels::direct)
+
 struct Kernels {
   std::size_t factors, words;   // of a sum: so many factors take so many words of a panel's row
   std::size_t rows;             // of a left panel and of a tile
@@ -157,7 +159,7 @@ struct Kernels {
   // A tile in f32 of factors that are not packed but used where they lie; null where factors are rounded.
   void (*lying_tile)(const LyingTile& t, std::size_t m, std::size_t n, const TileEnd& end, RowsAhead& ahead);
 
-  // Y (m, n) += X (m, depth) W (depth, n) without packing, for a few rows. `X` is already rounded.
+  // Y (m, n) += X (m, depth) W (depth, n) without packing, m <= kFewRows. `X` is already rounded.
   void (*direct)(const float* X, std::size_t x_stride, const float* W, std::size_t w_stride,
                  std::size_t depth, float* Y, std::size_t y_stride, std::size_t m, std::size_t n);
 
