@@ -27,15 +27,10 @@ inline std::size_t ceil_div(std::size_t a, std::size_t b) {
   return (a + b - 1) / b;
 }
 
-// [0, n) cut into ceil(n / most) parts, or into `count`, of nearly equal length.
+// [0, n) cut into ceil(n / most) parts of nearly equal length.
 struct Parts {
   std::size_t n, count;
   Parts(std::size_t length, std::size_t most) : n(length), count(ceil_div(length, most)) {}
-  static Parts in(std::size_t length, std::size_t count) {
-    Parts parts(length, 1);
-    parts.count = count;
-    return parts;
-  }
   std::size_t begin(std::size_t p) const { return n * p / count; }
   std::size_t size(std::size_t p) const { return begin(p + 1) - begin(p); }
 };

@@ -30,12 +30,9 @@ class Ahead {
   }
   void then(const float* source, std::size_t stride, std::size_t rows, std::size_t cols) {
     if (rows == 0 || cols == 0) return;
-    lines_ += rows * ((cols * sizeof(float) + 63) / 64);
+    pairs_ += rows * ((cols * sizeof(float) + 127) / 128);
     strips_[count_++] = {reinterpret_cast<const char*>(source), stride * sizeof(float), cols * sizeof(float),
                          rows};
-  }
-  void then(const std::uint32_t* words, std::size_t count) {
-    then(reinterpret_cast<const float*>(words), 0, 1, count);
   }
   // Tiles call fetch() once in kTurn steps: that many times for a tile of so many words.
   static constexpr std::size_t kTurn = 4;
@@ -43,8 +40,7 @@ class Ahead {
   // All of it within so many turns; without this, two lines a turn.
   void within(std::size_t turns) {
     constexpr std::size_t kMost = 4 * kTurn;
-    const std::size_t pairs = (lines_ + 1) / 2;
-    rate_ = turns * kMost <= pairs ? kMost : (pairs + turns - 1) / turns;
+    rate_ = turns * kMost <= pairs_ ? kMost : (pairs_ + turns - 1) / turns;
   }
   // Lines are asked for in pairs, which saves instructions; a row may get one too many.
   [[gnu::always_inline]] void fetch() {
@@ -81,7 +77,7 @@ class Ahead {
     std::size_t stride, width, rows;
   };
   const char *line_ = nullptr, *end_ = nullptr;
-  std::size_t stride_ = 0, width_ = 0, rows_ = 0, rate_ = 1, at_ = 0, count_ = 0, lines_ = 0;
+  std::size_t stride_ = 0, width_ = 0, rows_ = 0, rate_ = 1, at_ = 0, count_ = 0, pairs_ = 0;
   Strip strips_[8];
 };
 
