@@ -63,8 +63,23 @@ class TimedOps final : public Ops<float> {
     auto& part = time("linear backward + update",
                       [&] { inner_->linear_backward(X, dY, mask_by_input, rule, W, b, dX); });
     part.flops += (dX.empty() ? 2. : 4.) * static_cast<double>(X.rows) * static_cast<double>(W.value.size());
-    const int arrays = 2 + (W.second.empty() ? 0 : 1) + (W.mean.empty() ? 0 : 1);
-    part.bytes += 8. * arrays * static_cast<double>(W.value.size());
+    part.bytes += update_bytes(W);
+  }
+  void find_deviations(Input X, std::span<const Fragment> hidden, std::span<const float> background,
+                       Deviations& few) const override {
+    time("gather", [&] { inner_->find_deviations(X, hidden, background, few); });
+  }
+  void first_forward(Input X, const Deviations& few, Input W, Input b, bool relu, Output Y) const override {
+    auto& part = time("sparse layers forward", [&] { inner_->first_forward(X, few, W, b, relu, Y); });
+    part.flops += 2. * needed(few) * static_cast<double>(W.cols);
+    part.bytes += 4. * static_cast<double>(W.size());
+  }
+  void first_backward(Input X, const Deviations& few, Input dY, const UpdateRule& rule,
+                      ParameterView<float> W, ParameterView<float> b) const override {
+    auto& part =
+        time("sparse layers backward + update", [&] { inner_->first_backward(X, few, dY, rule, W, b); });
+    part.flops += 2. * needed(few) * static_cast<double>(W.value.cols);
+    part.bytes += update_bytes(W);
   }
   void batch_norm_forward(Input U, std::size_t missing, Input gamma, Input beta,
                           const BatchNormSettings& settings, Output running, Output saved,
@@ -149,6 +164,14 @@ class TimedOps final : public Ops<float> {
   }
 
  private:
+  static double update_bytes(const ParameterView<float>& W) {
+    const int arrays = 2 + (W.second.empty() ? 0 : 1) + (W.mean.empty() ? 0 : 1);
+    return 8. * arrays * static_cast<double>(W.value.size());
+  }
+  // Multiplications for each output: deviations, and one row for the background.
+  static double needed(const Deviations& few) {
+    return static_cast<double>(few.count() + few.columns().cols);
+  }
   template <class F>
   Ledger::Part& time(const char* name, F&& call) const {
     const double start = clock_seconds();

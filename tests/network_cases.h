@@ -47,6 +47,19 @@ inline Items random_items(const CaseShape& shape, std::uint64_t seed) {
   return items;
 }
 
+// The same items, most entries of view v being the background of their column. `told`: the items say so.
+inline Items with_background(Items items, std::size_t v, bool told) {
+  Random random(23, Purpose::test);
+  Matrix<float> common(1, items.X[v].cols());
+  for (float& x : common.values()) x = .5f * random.normal();
+  for (std::size_t i = 0; i < items.rows(); ++i)
+    for (std::size_t j = 0; j < common.cols() && items.W(i, v) != 0; ++j)
+      if (random.uniform() > .15f) items.X[v](i, j) = common(0, j);
+  items.common.resize(items.views());
+  if (told) items.common[v] = std::move(common);
+  return items;
+}
+
 inline std::vector<std::uint32_t> all_rows(const Items& items) {
   std::vector<std::uint32_t> rows(items.rows());
   std::iota(rows.begin(), rows.end(), 0u);

@@ -14,6 +14,7 @@
 #include "base/threads.h"
 #include "ops/gemm_reference.h"
 #include "ops/machine.h"
+#include "ops/sparse.h"
 
 namespace lacuna {
 namespace {
@@ -274,6 +275,87 @@ TEST_P(Products, SameBitsForAnyNumberOfThreads) {
         ASSERT_EQ(one[i], more[i]) << shape.text() << ", " << count << " threads";
     }
   }
+}
+
+// Inputs that are a background but for some entries, hidden in parts.
+struct SparseInputs {
+  Strided X;
+  Matrix<float> background;
+  std::vector<Fragment> hidden;
+  Deviations deviations;
+
+  SparseInputs(const Shape& shape, Precision precision, Random& random)
+      : X(shape.n, shape.in, shape.gap), background(1, shape.in), hidden(shape.n) {
+    constexpr float kShares[] = {0, .05f, .3f, 1};
+    const float share = kShares[random.below(4)];
+    const bool zero = random.below(4) == 0;
+    for (float& x : background.values()) x = zero ? 0 : random.uniform(-1, 1);
+    for (std::size_t r = 0; r < shape.n; ++r) {
+      const auto a = static_cast<std::uint32_t>(random.below(shape.in + 1)),
+                 b = static_cast<std::uint32_t>(random.below(shape.in + 1));
+      const std::size_t kind = random.below(5);
+      if (kind == 0) hidden[r] = {0, static_cast<std::uint32_t>(shape.in)};  // everything
+      if (kind > 1) hidden[r] = {std::min(a, b), std::max(a, b)};            // else nothing
+      for (std::size_t j = 0; j < shape.in; ++j) {
+        const float x = random.uniform() < share ? random.uniform(-1, 1) : background(0, j);
+        X.view(r, j) = j >= hidden[r].begin && j < hidden[r].end ? 0 : x;
+      }
+    }
+    deviations.find(X.view, hidden, background.row(0), precision);
+  }
+};
+
+TEST_P(Products, SparseInputsAgreeWithReference) {
+  Random random(6, Purpose::test);
+  auto list = shapes(150);
+  list.push_back({20, 600, 40, 12});  // several tasks that search
+  list.push_back({9, 30, 1100, 12});  // several tasks of outputs
+  list.push_back({130, 300, 200, 8});
+  for (const Shape& shape : list) {
+    SparseInputs inputs(shape, precision(), random);
+    const UpdateRule rule = some_rule(random);
+    const bool with_bias = random.below(4) != 0, relu = random.below(2) == 0;
+    const Strided dY(shape.n, shape.out, shape.gap, random);
+    Layer W(shape.in, shape.out, shape.gap, random), b(1, shape.out, 0, random);
+    DoubleLayer W64(W), b64(b);
+    Strided Y(shape.n, shape.out, shape.gap);
+    Matrix<double> Y64(shape.n, shape.out);
+    const auto X64 = to_double(inputs.X.view);
+    sparse_forward(inputs.deviations, W.value.view, with_bias ? b.value.view.row(0) : std::span<float>(),
+                   relu, Y.view);
+    reference::linear_forward<double>(X64, W64.value, with_bias ? b64.value.row(0) : std::span<double>(),
+                                      relu, precision(), Y64);
+    expect_near(Y.view, Y64, 3 * static_cast<double>(shape.in), 1, "Y, " + shape.text());
+    Y.expect_gaps_untouched("Y, " + shape.text());
+    sparse_backward(inputs.deviations, dY.view, rule, W.parameter(rule),
+                    with_bias ? b.parameter(rule) : ParameterView<float>{});
+    reference::linear_backward<double>(X64, to_double(dY.view), false, precision(), rule, W64.parameter(rule),
+                                       with_bias ? b64.parameter(rule) : ParameterView<double>{}, {});
+    expect_near(W, W64, 3 * static_cast<double>(shape.n), 4, "W, " + shape.text());
+    expect_near(b, b64, static_cast<double>(shape.n), 4, "b, " + shape.text());
+    if (HasFatalFailure()) return;
+  }
+}
+
+TEST_P(Products, SparseInputsGiveTheSameBitsForAnyNumberOfThreads) {
+  const auto results = [this](const Shape& shape, int count) {
+    set_threads(count);
+    Random random(7, Purpose::test);
+    SparseInputs inputs(shape, precision(), random);
+    const UpdateRule rule = some_rule(random);
+    const Strided dY(shape.n, shape.out, shape.gap, random);
+    Layer W(shape.in, shape.out, shape.gap, random), b(1, shape.out, 0, random);
+    Strided Y(shape.n, shape.out, shape.gap);
+    sparse_forward(inputs.deviations, W.value.view, b.value.view.row(0), true, Y.view);
+    sparse_backward(inputs.deviations, dY.view, rule, W.parameter(rule), b.parameter(rule));
+    std::vector<float> all;
+    for (const Strided* part : {&Y, &W.value, &W.first, &W.second, &W.mean, &b.value, &b.first})
+      all.insert(all.end(), part->memory.values().begin(), part->memory.values().end());
+    return all;
+  };
+  for (const Shape& shape : {Shape{64, 700, 1100, 0}, Shape{33, 300, 90, 6}, Shape{5, 40, 3000, 8}})
+    for (const int count : {2, 4})
+      ASSERT_EQ(results(shape, 1), results(shape, count)) << shape.text() << ", " << count << " threads";
 }
 
 TEST_P(Products, ZeroRowsStillMoveTheMomentum) {

@@ -189,6 +189,43 @@ TEST_P(EveryCase, FastStepsAgreeWithNaiveOnes) {
     for (std::size_t j = 0; j < scores.cols(); ++j) ASSERT_NEAR(scores(i, j), truth(i, j), 2e-3);
 }
 
+// A network that computes with the few entries that differ from a background takes the steps it would take
+// without, and predicts the same.
+TEST(SparseInputs, TakeTheSameSteps) {
+  const Items plain = random_items({.rows = 70, .columns = {30, 300}, .labels = 6}, 5);
+  const Items told = with_background(plain, 1, true), untold = with_background(plain, 1, false);
+  const auto rows = all_rows(plain);
+  for (const char* preset : {"authors", "repaired", "paper", "best"})
+    for (const char* mask_rate : {"0.25", "0"})
+      for (const Precision precision : {Precision::f32, Precision::bf16}) {
+        SCOPED_TRACE(fmt::format("{}, mask rate {}, {}", preset, mask_rate,
+                                 precision == Precision::bf16 ? "bf16" : "f32"));
+        const auto options = small_options(preset, {{"mask-rate", mask_rate}});
+        const auto make = [&] {
+          auto network = make_network<float>(options, shape_of(plain), 3, make_cpu_ops(precision));
+          network->keep({.second = false, .mean = true});
+          return network;
+        };
+        const auto few = make(), all = make();
+        UpdateRule rule;
+        rule.rate = .01;
+        rule.average = .9;
+        for (std::uint32_t step = 0; step < 3; ++step) {
+          rule.step = step + 1;
+          const Losses a = few->step({&told, rows, 11, 0, step}, rule),
+                       b = all->step({&untold, rows, 11, 0, step}, rule);
+          for (std::size_t k = 0; k < a.count; ++k)
+            ASSERT_NEAR(a.entries[k].value, b.entries[k].value, 1e-3 * (1 + std::abs(b.entries[k].value)))
+                << a.entries[k].name << " in step " << step;
+        }
+        Matrix<float> scores(70, 6), truth(70, 6);
+        few->predict(told, scores);
+        all->predict(untold, truth);
+        for (std::size_t i = 0; i < scores.values().size(); ++i)
+          ASSERT_NEAR(scores.values()[i], truth.values()[i], 2e-3);
+      }
+}
+
 // DICNet's settings; its contrast is no option of MTD.
 TEST(Dicnet, GradientsAreThoseOfTheReturnedLoss) {
   MtdOptions options =

@@ -94,7 +94,8 @@ TEST(MtdNetwork, SameBitsForAnyNumberOfThreads) {
 
 // Threads share the blocks of rows, or the products of a block where blocks are few.
 TEST(MtdNetwork, PredictionsHaveTheSameBitsForAnyNumberOfThreads) {
-  const Items items = random_items({.rows = 2700, .columns = {40, 25}, .labels = 9}, 2);
+  const Items items =
+      with_background(random_items({.rows = 2700, .columns = {40, 25}, .labels = 9}, 2), 0, true);
   for (const char* preset : {"best", "authors"})
     for (const Precision precision : {Precision::f32, Precision::bf16}) {
       MtdNetwork<float> network(medium_options(preset), shape_of(items), 3, make_cpu_ops(precision));
@@ -115,7 +116,8 @@ TEST(MtdNetwork, AStepAllocatesNothing) {
 #if defined(__SANITIZE_ADDRESS__)
   GTEST_SKIP() << "the sanitizer owns the allocator";
 #endif
-  const Items items = random_items({.rows = 90, .columns = {130, 210, 70}, .labels = 33}, 2);
+  const Items items =
+      with_background(random_items({.rows = 90, .columns = {130, 210, 70}, .labels = 33}, 2), 1, true);
   const auto rows = all_rows(items);
   set_threads(1);  // with several, one may meet its first chunk of a kind, and take its scratch memory, late
   for (const char* preset : kPresetNames) {

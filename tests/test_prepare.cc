@@ -352,6 +352,39 @@ TEST(Prepare, SparseEqualsDense) {
   }
 }
 
+// Views that are mostly zero say what their zeros have become, whatever the rows; others do not.
+TEST(Prepare, SaysWhatTheZerosHaveBecome) {
+  Case c = make_case(80, 300, false);
+  Matrix<float> counts(80, 300);
+  for (std::size_t i = 0; i < 80; ++i) {
+    c.data.views[1].copy_row(i, counts.row(i));
+    for (std::size_t j = 0; j < 300; ++j)
+      if ((7 * i + 3 * j) % 5 != 0) counts(i, j) = 0;
+  }
+  c.data.views[1].features = Table<float>(std::move(counts));
+  const Selection all = first_rows(c.data, 80), some = first_rows(c.data, 5);
+  for (const char* kind : {"none", "zscore", "minmax"}) {
+    const Preparation preparation = Preparation::fit(all, of_kind(kind));
+    const Items items = preparation.apply(all, false);
+    EXPECT_TRUE(items.background(0).empty()) << kind;
+    const auto background = items.background(1);
+    ASSERT_EQ(background.size(), 300u) << kind;
+    std::size_t zeros = 0;
+    Matrix<float> raw(1, 300);
+    for (std::size_t i = 0; i < 80; ++i) {
+      c.data.views[1].copy_row(i, raw.row(0));
+      for (std::size_t j = 0; j < 300; ++j)
+        if (raw(0, j) == 0) {
+          ++zeros;
+          ASSERT_EQ(items.X[1](i, j), background[j]) << kind;
+        }
+    }
+    EXPECT_GT(zeros, 80u * 300u * 3 / 4);
+    EXPECT_TRUE(std::ranges::equal(preparation.apply(some, false).background(1), background)) << kind;
+  }
+  EXPECT_TRUE(Preparation::fit(all, of_kind("pca")).apply(all, false).background(1).empty());
+}
+
 // Above kDirectSize the iterative solver works; its variances are those of the direct one on the other Gram
 // matrix.
 TEST(Prepare, IterativeSolverReachesItsResidual) {

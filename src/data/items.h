@@ -19,6 +19,13 @@ struct Items {
   Matrix<std::uint8_t> G;        // (n, c) 1 = known
   Matrix<float> Q;               // (n, c) in [0, 1]: what teachers say where G = 0; empty without teachers
 
+  // Per view (1, d_v): what most entries of each column are, the image of zero where most of a view is zero
+  // (histograms, counts); empty for other views. A hint: networks then compute with what differs from it.
+  std::vector<Matrix<float>> common = {};
+  std::span<const float> background(std::size_t v) const {
+    return v < common.size() ? common[v].values() : std::span<const float>();
+  }
+
   // The same rows in other preparations, for ensembles whose members differ in it; without labels.
   std::vector<Items> others;
   const Items& form(std::size_t k) const { return k == 0 ? *this : others[k - 1]; }

@@ -337,6 +337,24 @@ void project(const Preparation::ViewMap& map, const Selection& selection, std::s
   });
 }
 
+// The image of zero, if it is what most of the view is: Items::common. Some of the rows tell.
+Matrix<float> background(const Preparation::ViewMap& map, const Items& items, std::size_t v) {
+  constexpr std::size_t kNarrow = 256, kRows = 64;
+  constexpr double kMostDiffer = .25;
+  if (!map.directions.empty() || map.columns < kNarrow) return {};
+  Matrix<float> zero(1, map.columns);
+  transform_row(map, zero.row(0));
+  std::size_t differ = 0, seen = 0;
+  const std::size_t step = std::max<std::size_t>(1, items.rows() / kRows);
+  for (std::size_t i = 0; i < items.rows(); i += step) {
+    if (items.W(i, v) == 0) continue;
+    seen += map.columns;
+    for (std::size_t j = 0; j < map.columns; ++j) differ += items.X[v](i, j) != zero(0, j);
+  }
+  if (static_cast<double>(differ) > kMostDiffer * static_cast<double>(seen)) return {};
+  return zero;
+}
+
 void fit_projection(const Dataset& data, std::size_t v, const std::vector<std::uint32_t>& rows,
                     const PrepareOptions& options, Preparation::ViewMap& map) {
   const View& view = data.views[v];
@@ -484,6 +502,7 @@ Items Preparation::apply(const Selection& selection, const std::vector<int>& sou
       X = std::move(mapped);
     }
     items.X.push_back(std::move(X));
+    items.common.push_back(background(map, items, v));
   }
   if (with_labels && !data.labels.empty()) {
     const std::size_t c = data.label_count();

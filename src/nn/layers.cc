@@ -26,22 +26,32 @@ void Linear<T>::initialise(Parameters<T>& parameters, std::uint64_t seed, double
 }
 
 template <class T>
-void Linear<T>::forward(const Ops<T>& ops, const Parameters<T>& parameters, MatrixView<const T> X, bool relu,
+void Linear<T>::forward(const Ops<T>& ops, const Parameters<T>& parameters, LayerInput<T> X, bool relu,
                         MatrixView<T> Y) const {
-  ops.linear_forward(X, parameters.value(W), parameters.value(b), relu, Y);
+  if (X.few != nullptr)
+    ops.first_forward(X.X, *X.few, parameters.value(W), parameters.value(b), relu, Y);
+  else
+    ops.linear_forward(X.X, parameters.value(W), parameters.value(b), relu, Y);
 }
 
 template <class T>
-void Linear<T>::backward(const Ops<T>& ops, Parameters<T>& parameters, MatrixView<const T> X,
+void Linear<T>::backward(const Ops<T>& ops, Parameters<T>& parameters, LayerInput<T> X,
                          MatrixView<const T> dY, bool mask_by_input, const UpdateRule& rule,
                          MatrixView<T> dX) const {
-  ops.linear_backward(X, dY, mask_by_input, rule, parameters.view(W), parameters.view(b), dX);
+  assert(X.few == nullptr || (dX.empty() && !mask_by_input));
+  if (X.few != nullptr)
+    ops.first_backward(X.X, *X.few, dY, rule, parameters.view(W), parameters.view(b));
+  else
+    ops.linear_backward(X.X, dY, mask_by_input, rule, parameters.view(W), parameters.view(b), dX);
 }
 
 template <class T>
-void Linear<T>::predict(const Ops<T>& ops, const Parameters<T>& parameters, MatrixView<const T> X, bool relu,
+void Linear<T>::predict(const Ops<T>& ops, const Parameters<T>& parameters, LayerInput<T> X, bool relu,
                         MatrixView<T> Y) const {
-  ops.linear_forward(X, parameters.predictor(W), parameters.predictor(b), relu, Y);
+  if (X.few != nullptr)
+    ops.first_forward(X.X, *X.few, parameters.predictor(W), parameters.predictor(b), relu, Y);
+  else
+    ops.linear_forward(X.X, parameters.predictor(W), parameters.predictor(b), relu, Y);
 }
 
 template <class T>
@@ -76,11 +86,11 @@ std::size_t Chain<T>::widest() const {
 }
 
 template <class T>
-void Chain<T>::forward(const Ops<T>& ops, const Parameters<T>& parameters, MatrixView<const T> X,
-                       double dropout, Draws draws, ChainMemory<T>& memory, MatrixView<T> Y) const {
-  MatrixView<const T> input = X;
+void Chain<T>::forward(const Ops<T>& ops, const Parameters<T>& parameters, LayerInput<T> X, double dropout,
+                       Draws draws, ChainMemory<T>& memory, MatrixView<T> Y) const {
+  LayerInput<T> input = X;
   for (std::size_t l = 0; l + 1 < linears_.size(); ++l) {
-    const MatrixView<T> hidden = memory.hidden[l].take(X.rows, linears_[l].out);
+    const MatrixView<T> hidden = memory.hidden[l].take(Y.rows, linears_[l].out);
     linears_[l].forward(ops, parameters, input, true, hidden);
     if (dropout > 0) {
       draws.layer = first_layer_id_ + static_cast<std::uint32_t>(l);
@@ -93,14 +103,13 @@ void Chain<T>::forward(const Ops<T>& ops, const Parameters<T>& parameters, Matri
 }
 
 template <class T>
-void Chain<T>::backward(const Ops<T>& ops, Parameters<T>& parameters, MatrixView<const T> X,
-                        MatrixView<const T> dY, double dropout, std::size_t dropout_rows,
-                        const ChainMemory<T>& memory, const UpdateRule& rule, PingPong<T>& scratch,
-                        MatrixView<T> dX) const {
+void Chain<T>::backward(const Ops<T>& ops, Parameters<T>& parameters, LayerInput<T> X, MatrixView<const T> dY,
+                        double dropout, std::size_t dropout_rows, const ChainMemory<T>& memory,
+                        const UpdateRule& rule, PingPong<T>& scratch, MatrixView<T> dX) const {
   MatrixView<const T> gradient = dY;
   for (std::size_t l = linears_.size(); l-- > 1;) {
-    const MatrixView<const T> hidden = memory.hidden[l - 1].take(X.rows, linears_[l].in);
-    const MatrixView<T> next = (l % 2 ? scratch.first : scratch.second).take(X.rows, hidden.cols);
+    const MatrixView<const T> hidden = memory.hidden[l - 1].take(dY.rows, linears_[l].in);
+    const MatrixView<T> next = (l % 2 ? scratch.first : scratch.second).take(dY.rows, hidden.cols);
     linears_[l].backward(ops, parameters, hidden, gradient, true, rule, next);
     if (dropout > 0)
       ops.dropout_backward(dropout, memory.keep[l - 1].view().top(dropout_rows), next.top(dropout_rows));
@@ -110,11 +119,11 @@ void Chain<T>::backward(const Ops<T>& ops, Parameters<T>& parameters, MatrixView
 }
 
 template <class T>
-void Chain<T>::predict(const Ops<T>& ops, const Parameters<T>& parameters, MatrixView<const T> X,
+void Chain<T>::predict(const Ops<T>& ops, const Parameters<T>& parameters, LayerInput<T> X,
                        PingPong<T>& scratch, MatrixView<T> Y) const {
-  MatrixView<const T> input = X;
+  LayerInput<T> input = X;
   for (std::size_t l = 0; l + 1 < linears_.size(); ++l) {
-    const MatrixView<T> hidden = (l % 2 ? scratch.first : scratch.second).take(X.rows, linears_[l].out);
+    const MatrixView<T> hidden = (l % 2 ? scratch.first : scratch.second).take(Y.rows, linears_[l].out);
     linears_[l].predict(ops, parameters, input, true, hidden);
     input = hidden;
   }

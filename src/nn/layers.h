@@ -13,6 +13,15 @@
 
 namespace lacuna {
 
+// What a layer reads: X, and where most of it is a background, its deviations too (ops/sparse.h).
+template <class T>
+struct LayerInput {
+  MatrixView<const T> X;
+  const Deviations* few = nullptr;
+  LayerInput(MatrixView<const T> x, const Deviations* f = nullptr) : X(x), few(f) {}  // NOLINT: a plain X
+  LayerInput(MatrixView<T> x, const Deviations* f = nullptr) : X(x), few(f) {}        // NOLINT
+};
+
 template <class T>
 struct Linear {
   std::uint32_t W = 0, b = 0;
@@ -22,11 +31,11 @@ struct Linear {
            bool for_prediction);
   // Weights and bias U(±1/√fan_in); a bias other than 0 is constant instead.
   void initialise(Parameters<T>& parameters, std::uint64_t seed, double bias = 0) const;
-  void forward(const Ops<T>& ops, const Parameters<T>& parameters, MatrixView<const T> X, bool relu,
+  void forward(const Ops<T>& ops, const Parameters<T>& parameters, LayerInput<T> X, bool relu,
                MatrixView<T> Y) const;
-  void backward(const Ops<T>& ops, Parameters<T>& parameters, MatrixView<const T> X, MatrixView<const T> dY,
+  void backward(const Ops<T>& ops, Parameters<T>& parameters, LayerInput<T> X, MatrixView<const T> dY,
                 bool mask_by_input, const UpdateRule& rule, MatrixView<T> dX) const;
-  void predict(const Ops<T>& ops, const Parameters<T>& parameters, MatrixView<const T> X, bool relu,
+  void predict(const Ops<T>& ops, const Parameters<T>& parameters, LayerInput<T> X, bool relu,
                MatrixView<T> Y) const;
 };
 
@@ -73,14 +82,14 @@ class Chain {
   std::size_t widest() const;
 
   // X (n, in) -> Y (n, out). Dropout applies to the first draws.rows.size() rows.
-  void forward(const Ops<T>& ops, const Parameters<T>& parameters, MatrixView<const T> X, double dropout,
+  void forward(const Ops<T>& ops, const Parameters<T>& parameters, LayerInput<T> X, double dropout,
                Draws draws, ChainMemory<T>& memory, MatrixView<T> Y) const;
   // dX (n, in) or empty. X and the memory are those of the forward.
-  void backward(const Ops<T>& ops, Parameters<T>& parameters, MatrixView<const T> X, MatrixView<const T> dY,
+  void backward(const Ops<T>& ops, Parameters<T>& parameters, LayerInput<T> X, MatrixView<const T> dY,
                 double dropout, std::size_t dropout_rows, const ChainMemory<T>& memory,
                 const UpdateRule& rule, PingPong<T>& scratch, MatrixView<T> dX) const;
-  void predict(const Ops<T>& ops, const Parameters<T>& parameters, MatrixView<const T> X,
-               PingPong<T>& scratch, MatrixView<T> Y) const;
+  void predict(const Ops<T>& ops, const Parameters<T>& parameters, LayerInput<T> X, PingPong<T>& scratch,
+               MatrixView<T> Y) const;
 
  private:
   std::vector<Linear<T>> linears_;

@@ -127,7 +127,7 @@ void MtdNetwork<T>::reserve(std::size_t rows) {
   std::size_t widest = embedding_;
   for (std::size_t v = 0; v < view_count; ++v) {
     for (auto* block : {&m.blocks[v], &m.targets[v]}) block->rows.reserve(rows);
-    m.blocks[v].fragments.reserve(rows);
+    m.blocks[v].fragments.reserve(rows + 1);
     m.X.emplace_back(rows + 1, shape_.columns[v]);
     for (const auto& encoder : views_[v].encoders) {
       m.encoders[v].push_back(encoder.memory(rows + 1, options_.hidden_dropout > 0));
@@ -189,14 +189,19 @@ void MtdNetwork<T>::plan(const Batch& batch) {
       if (wanted) target.rows.push_back(row);
     }
     block.missing = end_norm_ == EndNorm::batch ? b - block.rows.size() : 0;
+    block.background = items.background(v);
+    if (!block.background.empty()) block.few.reserve(m.capacity + 1, shape_.columns[v]);
     m.stack_rows += block.total();
     m.target_rows += target.total();
   }
-  if (options_.mask_rate == 0) return;
-  draw_fragments(batch, options_, shape_.columns, m.fragments);
-  for (std::size_t i = 0; i < b; ++i)
-    for (std::size_t v = 0; v < view_count; ++v)
-      if (m.left[i * view_count + v] != 0) m.blocks[v].fragments.push_back(m.fragments[i * view_count + v]);
+  if (options_.mask_rate > 0) draw_fragments(batch, options_, shape_.columns, m.fragments);
+  for (std::size_t v = 0; v < view_count; ++v) {
+    auto& block = m.blocks[v];
+    for (std::size_t i = 0; i < b; ++i)
+      if (m.left[i * view_count + v] != 0)
+        block.fragments.push_back(options_.mask_rate > 0 ? m.fragments[i * view_count + v] : Fragment{});
+    if (block.missing > 0) block.fragments.push_back({0, static_cast<std::uint32_t>(shape_.columns[v])});
+  }
 }
 
 template <class T>

@@ -18,15 +18,16 @@ template <class T>
 void MtdNetwork<T>::encode(const Batch& batch) {
   Memory& m = *memory_;
   for (std::size_t v = 0; v < views_.size(); ++v) {
-    const auto& block = m.blocks[v];
+    auto& block = m.blocks[v];
     const MatrixView<T> X = m.X[v].take(block.total(), shape_.columns[v]);
     ops_->gather(batch.items->X[v], block.rows, block.fragments, X.top(block.rows.size()));
     if (block.missing > 0) ops_->zero(X.slice(block.rows.size(), 1));
+    if (!block.background.empty()) ops_->find_deviations(X, block.fragments, block.background, block.few);
     for (std::size_t c = 0; c < channels(); ++c) {
       const MatrixView<T> U = m.U[c].view().slice(block.offset, block.total());
       const Draws draws{batch.seed, batch.step, 0, block.rows};
-      views_[v].encoders[c].forward(*ops_, parameters_, X, options_.hidden_dropout, draws, m.encoders[v][c],
-                                    U);
+      views_[v].encoders[c].forward(*ops_, parameters_, block.input(X), options_.hidden_dropout, draws,
+                                    m.encoders[v][c], U);
       views_[v].norms[c].forward(*ops_, parameters_, U, block.missing, norm_,
                                  m.saved[c].view().slice(block.offset, block.total()),
                                  m.S[c].view().slice(block.offset, block.total()));
@@ -45,8 +46,8 @@ void MtdNetwork<T>::encode_backward(const UpdateRule& rule) {
       views_[v].norms[c].backward(*ops_, parameters_, m.U[c].view().slice(block.offset, block.total()),
                                   block.missing, m.saved[c].view().slice(block.offset, block.total()), rule,
                                   dS);
-      views_[v].encoders[c].backward(*ops_, parameters_, X, dS, options_.hidden_dropout, block.rows.size(),
-                                     m.encoders[v][c], rule, m.scratch, {});
+      views_[v].encoders[c].backward(*ops_, parameters_, block.input(X), dS, options_.hidden_dropout,
+                                     block.rows.size(), m.encoders[v][c], rule, m.scratch, {});
     }
   }
 }
@@ -159,6 +160,8 @@ struct MtdNetwork<T>::Embedding {
   std::vector<std::uint32_t> rows;
   PingPong<T> scratch;
   Buffer<T> input;
+  std::vector<Fragment> whole;  // nothing is hidden of any row
+  Deviations few;
   Matrix<T> saved, fused[2];
 
   Embedding(const MtdNetwork& network, std::size_t most)
@@ -172,6 +175,7 @@ struct MtdNetwork<T>::Embedding {
       fused[c] = Matrix<T>(most, network.embedding_);
     }
     rows.reserve(most);
+    whole.resize(most);
   }
 };
 
@@ -191,9 +195,13 @@ void MtdNetwork<T>::embed(const Items& items, std::size_t begin, std::size_t cou
     const std::size_t r = rows.size();
     const MatrixView<T> X = embedding.input.take(r, shape_.columns[v]);
     ops_->gather(items.X[v], rows, {}, X);
+    const bool sparse = !items.background(v).empty();
+    if (sparse)
+      ops_->find_deviations(X, std::span(embedding.whole).first(r), items.background(v), embedding.few);
     for (std::size_t c = 0; c < channels(); ++c) {
       const MatrixView<T> S = embedding.S[c].view().slice(offset, r);
-      views_[v].encoders[c].predict(*ops_, parameters_, X, embedding.scratch, S);
+      views_[v].encoders[c].predict(*ops_, parameters_, {X, sparse ? &embedding.few : nullptr},
+                                    embedding.scratch, S);
       views_[v].norms[c].predict(*ops_, parameters_, norm_, embedding.saved.view().top(r), S);
     }
     offset += r;

@@ -6,7 +6,6 @@
 #include "base/threads.h"
 #include "ops/gemm_blocks.h"
 #include "ops/gemm_kernels.h"
-#include "ops/gemm_reference.h"
 #include "ops/machine.h"
 
 namespace lacuna {
@@ -62,8 +61,7 @@ void few_rows(const Kernels& k, MatrixView<const float> X, MatrixView<const floa
   if (precision == Precision::bf16) {
     thread_local Scratch scratch;
     MatrixView<float> rounded(scratch.floats(X.size()), X.rows, X.cols);
-    for (std::size_t r = 0; r < X.rows; ++r)
-      for (std::size_t i = 0; i < X.cols; ++i) rounded(r, i) = reference::round_bf16(X(r, i));
+    for (std::size_t r = 0; r < X.rows; ++r) k.round(X.row(r).data(), X.cols, rounded.row(r).data());
     X = rounded;
   }
   const Parts parts(W.cols, std::clamp<std::size_t>(ceil_div(W.cols, 128) * 128 / 8, 128, 1024));

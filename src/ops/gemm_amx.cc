@@ -181,7 +181,10 @@ constexpr Kernels kKernels = {.factors = kFactors,
                               .direct = direct_pairs,
                               .finish = finish<Avx512>,
                               .keep = keep_transposed,
-                              .update = update<Avx512>};
+                              .update = update<Avx512>,
+                              .round = round<Avx512, Bf16Pairs>,
+                              .scatter = scatter<Avx512, Bf16Pairs>,
+                              .combine = combine<Avx512>};
 
 }  // namespace
 

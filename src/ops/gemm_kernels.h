@@ -15,6 +15,7 @@
 #include <cstdint>
 
 #include "ops/gemm.h"
+#include "ops/sparse.h"
 #include "ops/update.h"
 
 namespace lacuna {
@@ -131,6 +132,7 @@ struct TileEnd {
   bool relu = false;
 };
 
+constexpr std::size_t kSparseStrip = 64;  // columns of W that Kernels::scatter takes
 constexpr std::size_t kFewRows = 4;  // up to here W is used as it lies, without packing (Kernels::direct)
 
 struct Kernels {
@@ -174,6 +176,15 @@ struct Kernels {
   };
   void (*update)(const UpdateCoefficients<float>& k, const float* gradient, std::size_t stride, std::size_t m,
                  std::size_t n, const Parameters& p);
+
+  // What products take the numbers for: themselves, or rounded to bf16.
+  void (*round)(const float* from, std::size_t n, float* to);
+
+  // Sparse inputs (sparse_kernels.h); X and dY are already rounded. Y (rows, kSparseStrip) += X W, n columns.
+  void (*scatter)(const SparseColumns& X, const float* W, std::size_t stride, std::size_t n, float* Y);
+  // Row j of Xᵀ dY, n columns; `shown`: the sum of dY over the rows that show column j.
+  void (*combine)(const SparseColumns& X, std::size_t j, const float* shown, const float* dY,
+                  std::size_t stride, std::size_t n, float* gradient);
 };
 
 // Words of a panel's row with `depth` factors.

@@ -12,6 +12,7 @@
 #include <cstdint>
 
 #include "ops/gemm_kernels.h"
+#include "ops/sparse_kernels.h"
 
 namespace lacuna {
 namespace {
@@ -220,6 +221,14 @@ void direct(const float* X, std::size_t x_stride, const float* W, std::size_t w_
   for (; k < depth; ++k) sweep.template operator()<1>(k);
 }
 
+template <class S, class Elements>
+void round(const float* from, std::size_t n, float* to) {
+  std::size_t j = 0;
+  for (; j + S::kLanes <= n; j += S::kLanes) S::store(to + j, Elements::round(S::load(from + j)));
+  if (const std::size_t rest = n - j; rest != 0)
+    S::store_some(to + j, Elements::round(S::load_some(from + j, rest)), rest);
+}
+
 template <class S>
 void finish(float* Y, std::size_t stride, std::size_t m, std::size_t n, const float* bias, bool relu) {
   for (std::size_t j = 0; j < n; j += S::kLanes) {
@@ -336,7 +345,10 @@ constexpr Kernels make_kernels(std::size_t factors, std::size_t depth) {
           .direct = direct<S, Elements>,
           .finish = finish<S>,
           .keep = keep<S>,
-          .update = update<S>};
+          .update = update<S>,
+          .round = round<S, Elements>,
+          .scatter = scatter<S, Elements>,
+          .combine = combine<S>};
 }
 
 }  // namespace

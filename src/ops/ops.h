@@ -27,17 +27,13 @@
 
 #include "base/matrix.h"
 #include "ops/gemm.h"
+#include "ops/sparse.h"
 #include "ops/update.h"
 
 namespace lacuna {
 
 constexpr std::int32_t kNoRow = -1;
 using Slots = MatrixView<const std::int32_t>;  // (b, m)
-
-// Coordinates [begin, end) of a row are hidden.
-struct Fragment {
-  std::uint32_t begin = 0, end = 0;
-};
 
 // The labels of a batch: row i of the batch is row rows[i] of Y and G.
 struct LabelRows {
@@ -112,6 +108,17 @@ class Ops {
   // updated.
   virtual void linear_backward(Input X, Input dY, bool mask_by_input, const UpdateRule& rule,
                                ParameterView<T> W, ParameterView<T> b, Output dX) const = 0;
+
+  // The same for a first layer whose inputs are mostly a background (ops/sparse.h). `few` describes X once
+  // more; who has no use for that, like the reference, leaves it alone.
+  virtual void find_deviations(Input, std::span<const Fragment>, std::span<const float>, Deviations&) const {}
+  virtual void first_forward(Input X, const Deviations&, Input W, Input b, bool relu, Output Y) const {
+    linear_forward(X, W, b, relu, Y);
+  }
+  virtual void first_backward(Input X, const Deviations&, Input dY, const UpdateRule& rule,
+                              ParameterView<T> W, ParameterView<T> b) const {
+    linear_backward(X, dY, false, rule, W, b, {});
+  }
 
   // Batch norm over the rows of one view. `missing` > 0: the last row stands for so many missing instances.
   //   Y = γ (U - μ) / √(σ² + ε) + β, biased σ²; running (2, d) mean and unbiased variance move by `momentum`;
