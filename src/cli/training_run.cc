@@ -3,6 +3,7 @@
 #include <sys/statvfs.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <csignal>
 #include <cstdio>
 #include <filesystem>
@@ -15,7 +16,8 @@
 namespace lacuna::cli {
 namespace {
 
-constexpr const char* kRun = "run";  // key of our part of a checkpoint's metadata
+constexpr double kTrainingShare = 9;  // seconds of training for a second of writing checkpoints
+constexpr const char* kRun = "run";   // key of our part of a checkpoint's metadata
 
 volatile std::sig_atomic_t caught = 0;
 void remember(int signal) {
@@ -35,7 +37,8 @@ void RunOptions::declare(Options& options) {
   options.add("resume", resume, "continue an interrupted training from MODEL.checkpoint, to the same bits");
   options
       .add("checkpoint-every", checkpoint_every,
-           "write MODEL.checkpoint every so many seconds; 0 = after every epoch")
+           "seconds between writings of MODEL.checkpoint, more where they would take a tenth of the time; 0 "
+           "= after every epoch")
       .range(0, 1e9)
       .metavar("SECONDS");
   options
@@ -99,11 +102,13 @@ void TrainingRun::before_training(std::uint64_t snapshot_bytes, std::uint64_t mo
 }
 
 void TrainingRun::checkpoint(FunctionRef<void(Tensors&)> snapshot) {
+  const double begin = clock_seconds();
   Tensors file;
   snapshot(file);
   file.metadata[kRun] = {{"fingerprint", fingerprint_}, {"history", history_}};
   file.write(path_);
   last_checkpoint_ = clock_seconds();
+  checkpoint_seconds_ = last_checkpoint_ - begin;
 }
 
 void TrainingRun::checkpoint_if_due(FunctionRef<void(Tensors&)> snapshot) {
@@ -115,7 +120,11 @@ void TrainingRun::checkpoint_if_due(FunctionRef<void(Tensors&)> snapshot) {
                 fmt::format("stopped by {}; {} is written: the same command with --resume continues from it",
                             signal == SIGTERM ? "SIGTERM" : "SIGINT", path_));
   }
-  if (clock_seconds() - last_checkpoint_ < options_.checkpoint_every) return;
+  // Gigabytes take seconds to write: they get a tenth of the time at most, unless every epoch was asked for.
+  const double pause = options_.checkpoint_every > 0
+                           ? std::max(options_.checkpoint_every, kTrainingShare * checkpoint_seconds_)
+                           : 0;
+  if (clock_seconds() - last_checkpoint_ < pause) return;
   try {
     checkpoint(snapshot);
   } catch (const Error& error) {  // the last good checkpoint is still there, and so is the work in memory

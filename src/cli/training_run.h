@@ -42,7 +42,7 @@ class TrainingRun final : public FitContext {
   nlohmann::json fingerprint_, history_ = nlohmann::json::array();
   Progress& progress_;
   std::optional<Tensors> resumed_;
-  double last_checkpoint_;
+  double last_checkpoint_, checkpoint_seconds_ = 0;  // when it was written, and how long that took
   bool catching_ = false;
 };
 
