@@ -25,6 +25,7 @@ std::unique_ptr<Network> predictor(const Yardstick& yardstick, Precision precisi
     for (std::size_t i = 0; i < p.value.rows; ++i)
       for (float& x : p.value.row(i)) x = random.uniform(-.02f, .02f);
   });
+  network->settle();
   return network;
 }
 

@@ -69,16 +69,15 @@ class TimedOps final : public Ops<float> {
                        Deviations& few) const override {
     time("gather", [&] { inner_->find_deviations(X, hidden, background, few); });
   }
-  void first_forward(Input X, const Deviations& few, Input W, Input b, bool relu, Output Y) const override {
-    auto& part = time("sparse layers forward", [&] { inner_->first_forward(X, few, W, b, relu, Y); });
-    part.flops += 2. * needed(few) * static_cast<double>(W.cols);
+  void sparse_forward(const Deviations& X, Input W, Input b, bool relu, Output Y) const override {
+    auto& part = time("sparse layers forward", [&] { inner_->sparse_forward(X, W, b, relu, Y); });
+    part.flops += 2. * needed(X) * static_cast<double>(W.cols);
     part.bytes += 4. * static_cast<double>(W.size());
   }
-  void first_backward(Input X, const Deviations& few, Input dY, const UpdateRule& rule,
-                      ParameterView<float> W, ParameterView<float> b) const override {
-    auto& part =
-        time("sparse layers backward + update", [&] { inner_->first_backward(X, few, dY, rule, W, b); });
-    part.flops += 2. * needed(few) * static_cast<double>(W.value.cols);
+  void sparse_backward(const Deviations& X, Input dY, const UpdateRule& rule, ParameterView<float> W,
+                       ParameterView<float> b) const override {
+    auto& part = time("sparse layers backward + update", [&] { inner_->sparse_backward(X, dY, rule, W, b); });
+    part.flops += 2. * needed(X) * static_cast<double>(W.value.cols);
     part.bytes += update_bytes(W);
   }
   void batch_norm_forward(Input U, std::size_t missing, Input gamma, Input beta,
@@ -169,9 +168,7 @@ class TimedOps final : public Ops<float> {
     return 8. * arrays * static_cast<double>(W.value.size());
   }
   // Multiplications for each output: deviations, and one row for the background.
-  static double needed(const Deviations& few) {
-    return static_cast<double>(few.count() + few.columns().cols);
-  }
+  static double needed(const Deviations& X) { return static_cast<double>(X.count() + X.columns().cols); }
   template <class F>
   Ledger::Part& time(const char* name, F&& call) const {
     const double start = clock_seconds();

@@ -144,6 +144,40 @@ TEST_P(Products, ForwardAgreesWithReference) {
   }
 }
 
+TEST_P(Products, PackedWeightsAgreeWithReference) {
+  if (precision() == Precision::f32) GTEST_SKIP() << "packed weights are bf16 alone";
+  Random random(8, Purpose::test);
+  auto list = shapes(200);
+  list.push_back({7, 1100, 33, 1});  // several blocks of depth
+  list.push_back({600, 40, 50, 1});  // several chunks of rows
+  list.push_back({3, 70, 1500, 1});  // few rows, several tasks
+  list.push_back({33, 530, 2100, 12});
+  for (const Shape& shape : list) {
+    const Strided X(shape.n, shape.in, shape.gap, random), W(shape.in, shape.out, shape.gap, random);
+    const Strided b(1, shape.out, 0, random);
+    const bool with_bias = random.below(2) == 0, relu = random.below(2) == 0;
+    const std::span<const float> bias = with_bias ? b.view.row(0) : std::span<float>();
+    const PackedWeights packed(W.view);
+    Matrix<double> expected(shape.n, shape.out);
+    const auto b64 = to_double(b.view);
+    reference::linear_forward<double>(to_double(X.view), to_double(W.view),
+                                      with_bias ? b64.row(0) : std::span<const double>(), relu, precision(),
+                                      expected);
+    std::vector<float> first;
+    for (const int count : {1, 2, 4}) {
+      set_threads(count);
+      Strided Y(shape.n, shape.out, shape.gap);
+      linear_forward(X.view, packed, bias, relu, Y.view);
+      expect_near(Y.view, expected, static_cast<double>(shape.in), 1, "Y, " + shape.text());
+      Y.expect_gaps_untouched("Y, " + shape.text());
+      if (HasFatalFailure()) return;
+      if (count == 1) first.assign(Y.memory.values().begin(), Y.memory.values().end());
+      ASSERT_TRUE(std::ranges::equal(first, Y.memory.values()))
+          << shape.text() << ", " << count << " threads";
+    }
+  }
+}
+
 struct Layer {
   Strided value, first, second, mean;
   Layer(std::size_t rows, std::size_t cols, std::size_t gap, Random& random)

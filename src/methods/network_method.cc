@@ -66,6 +66,7 @@ void NetworkMethod::load(const Tensors& file, const ItemShape& items) {
   network_ = make_network(shape, 0);
   network_->visit([&](const std::string& name, ParameterView<float> p, bool) { file.get(name, p.value); });
   network_->visit_buffers([&](const std::string& name, MatrixView<float> buffer) { file.get(name, buffer); });
+  network_->settle();
 }
 
 }  // namespace lacuna

@@ -28,6 +28,7 @@ class EarlyNetwork final : public BasicNetwork<T> {
   void keep(OptimiserState state) override;
   Losses step(const Batch& batch, const UpdateRule& rule) override;
   void predict(const Items& items, MatrixView<T> scores) const override;
+  void settle() override { parameters_.pack(*ops_); }
   void visit(typename BasicNetwork<T>::Visitor visitor) override { parameters_.visit(visitor); }
   void visit_buffers(typename BasicNetwork<T>::BufferVisitor visitor) override;
   std::uint64_t parameters() const override { return parameters_.count(false); }

@@ -29,7 +29,7 @@ template <class T>
 void Linear<T>::forward(const Ops<T>& ops, const Parameters<T>& parameters, LayerInput<T> X, bool relu,
                         MatrixView<T> Y) const {
   if (X.few != nullptr)
-    ops.first_forward(X.X, *X.few, parameters.value(W), parameters.value(b), relu, Y);
+    ops.sparse_forward(*X.few, parameters.value(W), parameters.value(b), relu, Y);
   else
     ops.linear_forward(X.X, parameters.value(W), parameters.value(b), relu, Y);
 }
@@ -40,7 +40,7 @@ void Linear<T>::backward(const Ops<T>& ops, Parameters<T>& parameters, LayerInpu
                          MatrixView<T> dX) const {
   assert(X.few == nullptr || (dX.empty() && !mask_by_input));
   if (X.few != nullptr)
-    ops.first_backward(X.X, *X.few, dY, rule, parameters.view(W), parameters.view(b));
+    ops.sparse_backward(*X.few, dY, rule, parameters.view(W), parameters.view(b));
   else
     ops.linear_backward(X.X, dY, mask_by_input, rule, parameters.view(W), parameters.view(b), dX);
 }
@@ -49,7 +49,9 @@ template <class T>
 void Linear<T>::predict(const Ops<T>& ops, const Parameters<T>& parameters, LayerInput<T> X, bool relu,
                         MatrixView<T> Y) const {
   if (X.few != nullptr)
-    ops.first_forward(X.X, *X.few, parameters.predictor(W), parameters.predictor(b), relu, Y);
+    ops.sparse_forward(*X.few, parameters.predictor(W), parameters.predictor(b), relu, Y);
+  else if (const PackedWeights& packed = parameters.packed(W); !packed.empty())
+    ops.packed_forward(X.X, packed, parameters.predictor(b), relu, Y);
   else
     ops.linear_forward(X.X, parameters.predictor(W), parameters.predictor(b), relu, Y);
 }

@@ -13,13 +13,15 @@
 
 namespace lacuna {
 
-// What a layer reads: X, and where most of it is a background, its deviations too (ops/sparse.h).
+// What a layer reads: X, and perhaps X in another form, its deviations from a background (ops/sparse.h).
 template <class T>
 struct LayerInput {
   MatrixView<const T> X;
-  const Deviations* few = nullptr;
-  LayerInput(MatrixView<const T> x, const Deviations* f = nullptr) : X(x), few(f) {}  // NOLINT: a plain X
-  LayerInput(MatrixView<T> x, const Deviations* f = nullptr) : X(x), few(f) {}        // NOLINT
+  const Deviations* few = nullptr;             // null if there are none
+  LayerInput(MatrixView<const T> x) : X(x) {}  // NOLINT: a plain X
+  LayerInput(MatrixView<T> x) : X(x) {}        // NOLINT
+  LayerInput(MatrixView<const T> x, const Deviations& deviations)
+      : X(x), few(deviations.empty() ? nullptr : &deviations) {}
 };
 
 template <class T>

@@ -16,7 +16,7 @@ struct MtdNetwork<T>::Memory {
     std::vector<Fragment> fragments;    // what is hidden of each row; of the extra row everything
     std::span<const float> background;  // that most of X' equals, or empty
     Deviations few;                     // X' once more, if it has a background
-    LayerInput<T> input(MatrixView<const T> X) const { return {X, background.empty() ? nullptr : &few}; }
+    LayerInput<T> input(MatrixView<const T> X) const { return {X, few}; }
     std::size_t offset = 0;   // first row in the stack
     std::size_t missing = 0;  // instances that the extra last row stands for; 0 = there is no such row
     std::size_t total() const { return rows.size() + (missing > 0 ? 1 : 0); }

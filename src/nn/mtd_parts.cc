@@ -22,6 +22,7 @@ void MtdNetwork<T>::encode(const Batch& batch) {
     const MatrixView<T> X = m.X[v].take(block.total(), shape_.columns[v]);
     ops_->gather(batch.items->X[v], block.rows, block.fragments, X.top(block.rows.size()));
     if (block.missing > 0) ops_->zero(X.slice(block.rows.size(), 1));
+    block.few.clear();
     if (!block.background.empty()) ops_->find_deviations(X, block.fragments, block.background, block.few);
     for (std::size_t c = 0; c < channels(); ++c) {
       const MatrixView<T> U = m.U[c].view().slice(block.offset, block.total());
@@ -195,13 +196,12 @@ void MtdNetwork<T>::embed(const Items& items, std::size_t begin, std::size_t cou
     const std::size_t r = rows.size();
     const MatrixView<T> X = embedding.input.take(r, shape_.columns[v]);
     ops_->gather(items.X[v], rows, {}, X);
-    const bool sparse = !items.background(v).empty();
-    if (sparse)
-      ops_->find_deviations(X, std::span(embedding.whole).first(r), items.background(v), embedding.few);
+    embedding.few.clear();
+    if (const auto background = items.background(v); !background.empty())
+      ops_->find_deviations(X, std::span(embedding.whole).first(r), background, embedding.few);
     for (std::size_t c = 0; c < channels(); ++c) {
       const MatrixView<T> S = embedding.S[c].view().slice(offset, r);
-      views_[v].encoders[c].predict(*ops_, parameters_, {X, sparse ? &embedding.few : nullptr},
-                                    embedding.scratch, S);
+      views_[v].encoders[c].predict(*ops_, parameters_, {X, embedding.few}, embedding.scratch, S);
       views_[v].norms[c].predict(*ops_, parameters_, norm_, embedding.saved.view().top(r), S);
     }
     offset += r;

@@ -80,6 +80,10 @@ class BasicNetwork {
   // the parameters where it is kept. Const and re-entrant.
   virtual void predict(const Items& items, MatrixView<T> scores) const = 0;
 
+  // The learned numbers no longer change, as those of a model that has been loaded: predictions may keep them
+  // in another form beside.
+  virtual void settle() {}
+
   // Every learned tensor with its optimiser state, always in the same order and with the same names. The
   // views point into the network: write through them to restore a checkpoint. `for_prediction` is false for
   // parts that only training needs (decoders, view classifiers): a checkpoint holds them, a model file does

@@ -14,7 +14,7 @@ template <class T>
 auto Parameters<T>::add(std::string name, std::size_t rows, std::size_t cols, ParameterKind kind) -> Id {
   assert(values_.empty());
   const std::size_t stride = rows > 1 ? row_stride<T>(cols) : cols;
-  slices_.push_back({std::move(name), total_, rows, cols, stride, kind});
+  slices_.push_back({std::move(name), total_, rows, cols, stride, kind, {}});
   total_ += (rows * stride + kAlign - 1) / kAlign * kAlign;
   return static_cast<Id>(slices_.size() - 1);
 }
@@ -67,6 +67,12 @@ template <class T>
 void Parameters<T>::fill(Id id, double value) {
   const MatrixView<T> out = slice(values_, id);
   for (std::size_t i = 0; i < out.rows; ++i) std::ranges::fill(out.row(i), static_cast<T>(value));
+}
+
+template <class T>
+void Parameters<T>::pack(const Ops<T>& ops) {
+  for (Id id = 0; id < slices_.size(); ++id)
+    if (slices_[id].rows > 1 && slices_[id].kind.for_prediction) slices_[id].packed = ops.pack(predictor(id));
 }
 
 template <class T>

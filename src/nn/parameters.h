@@ -9,7 +9,7 @@
 
 #include "base/matrix.h"
 #include "nn/network.h"
-#include "ops/update.h"
+#include "ops/ops.h"
 
 namespace lacuna {
 
@@ -33,6 +33,10 @@ class Parameters {
   // What predictions use: the running average where it is kept.
   MatrixView<const T> predictor(Id id) const { return slice(means_.empty() ? values_ : means_, id); }
 
+  // The values of matrices no longer change: predictions may use packed ones.
+  void pack(const Ops<T>& ops);
+  const PackedWeights& packed(Id id) const { return slices_[id].packed; }
+
   // U(-bound, bound); the draws belong to (seed, id, row) and do not depend on threads.
   void draw_uniform(Id id, std::uint64_t seed, double bound);
   void fill(Id id, double value);
@@ -45,6 +49,7 @@ class Parameters {
     std::string name;
     std::size_t offset, rows, cols, stride;
     ParameterKind kind;
+    PackedWeights packed = {};
   };
   MatrixView<T> slice(Matrix<T>& arena, Id id);
   MatrixView<const T> slice(const Matrix<T>& arena, Id id) const;

@@ -89,38 +89,33 @@ void CpuOps::linear_backward(Input X, Input dY, bool mask_by_input, const Update
   lacuna::linear_backward(X, dY, mask_by_input, precision_, rule, W, b, dX);
 }
 
-namespace {
-
-// Whether the entries alone are less work than all: up to so many of them (bench_sparse), and where a product
-// is not over as soon as W has been read.
-bool worth_it(const Deviations& few) {
-  constexpr std::size_t kFewest = 16;
-  const double most = few.precision() == Precision::f32 ? .3 : .2;
-  const SparseColumns& X = few.columns();
-  return X.rows >= kFewest &&
-         static_cast<double>(few.count()) <= most * static_cast<double>(X.rows) * static_cast<double>(X.cols);
+// In f32 products read W as it lies.
+PackedWeights CpuOps::pack(Input W) const {
+  return precision_ == Precision::bf16 ? PackedWeights(W) : PackedWeights();
 }
 
-}  // namespace
+void CpuOps::packed_forward(Input X, const PackedWeights& W, Input b, bool relu, Output Y) const {
+  lacuna::linear_forward(X, W, b.row(0), relu, Y);
+}
 
+// Deviations pay up to a share of all entries (bench_sparse), and where a product is not over as soon as W
+// has been read.
 void CpuOps::find_deviations(Input X, std::span<const Fragment> hidden, std::span<const float> background,
                              Deviations& few) const {
-  few.find(X, hidden, background, precision_);
+  constexpr std::size_t kFewest = 16;
+  const double most = precision_ == Precision::f32 ? .3 : .2;
+  if (X.rows >= kFewest) few.find(X, hidden, background, precision_);
+  if (X.rows < kFewest || static_cast<double>(few.count()) > most * static_cast<double>(X.size()))
+    few.clear();
 }
 
-void CpuOps::first_forward(Input X, const Deviations& few, Input W, Input b, bool relu, Output Y) const {
-  if (worth_it(few))
-    sparse_forward(few, W, b.row(0), relu, Y);
-  else
-    linear_forward(X, W, b, relu, Y);
+void CpuOps::sparse_forward(const Deviations& X, Input W, Input b, bool relu, Output Y) const {
+  lacuna::sparse_forward(X, W, b.row(0), relu, Y);
 }
 
-void CpuOps::first_backward(Input X, const Deviations& few, Input dY, const UpdateRule& rule,
-                            ParameterView<float> W, ParameterView<float> b) const {
-  if (worth_it(few))
-    sparse_backward(few, dY, rule, W, b);
-  else
-    linear_backward(X, dY, false, rule, W, b, {});
+void CpuOps::sparse_backward(const Deviations& X, Input dY, const UpdateRule& rule, ParameterView<float> W,
+                             ParameterView<float> b) const {
+  lacuna::sparse_backward(X, dY, rule, W, b);
 }
 
 // Rows of a view's block have weight 1, but for the last one if it stands for missing instances. Sums in

@@ -35,11 +35,13 @@ class CpuOps final : public CpuLosses {
   void linear_forward(Input X, Input W, Input b, bool relu, Output Y) const override;
   void linear_backward(Input X, Input dY, bool mask_by_input, const UpdateRule& rule, ParameterView<float> W,
                        ParameterView<float> b, Output dX) const override;
+  PackedWeights pack(Input W) const override;
+  void packed_forward(Input X, const PackedWeights& W, Input b, bool relu, Output Y) const override;
   void find_deviations(Input X, std::span<const Fragment> hidden, std::span<const float> background,
                        Deviations& few) const override;
-  void first_forward(Input X, const Deviations& few, Input W, Input b, bool relu, Output Y) const override;
-  void first_backward(Input X, const Deviations& few, Input dY, const UpdateRule& rule,
-                      ParameterView<float> W, ParameterView<float> b) const override;
+  void sparse_forward(const Deviations& X, Input W, Input b, bool relu, Output Y) const override;
+  void sparse_backward(const Deviations& X, Input dY, const UpdateRule& rule, ParameterView<float> W,
+                       ParameterView<float> b) const override;
   void batch_norm_forward(Input U, std::size_t missing, Input gamma, Input beta,
                           const BatchNormSettings& settings, Output running, Output saved,
                           Output Y) const override;

@@ -2,8 +2,9 @@
 // heavy arithmetic of the networks. Chosen at run time for the machine (ops/machine.h); `reference` is the
 // naive form that the tests hold the fast ones against.
 //
-// Weights stay in one f32 matrix W (in, out). No packed or low-precision copies are kept: a block of W is
-// converted and packed in cache right before it is used for all rows (docs/performance.md counts the bytes).
+// Weights stay in one f32 matrix W (in, out). In training no packed or low-precision copies are kept: a block
+// of W is converted and packed in cache right before it is used for all rows (docs/performance.md counts the
+// bytes). Weights that no longer change can be packed once.
 #pragma once
 
 #include <cstdint>
@@ -20,6 +21,29 @@ enum class Precision { f32, bf16 };  // bf16: inputs of products rounded to bf16
 //   X (n, in), W (in, out), b (out) or empty, Y (n, out). n may be 0.
 void linear_forward(MatrixView<const float> X, MatrixView<const float> W, std::span<const float> b, bool relu,
                     Precision precision, MatrixView<float> Y);
+
+// W rounded to bf16, in the order in which the products of the instruction set in use read it: half the
+// bytes, and nothing left to pack.
+struct Kernels;
+class PackedWeights {
+ public:
+  PackedWeights() = default;
+  explicit PackedWeights(MatrixView<const float> W);
+  bool empty() const { return words_.empty(); }
+  std::size_t in() const { return in_; }
+  std::size_t out() const { return out_; }
+  const Kernels& kernels() const { return *kernels_; }
+  // Columns from j on, a multiple of a tile's, factors from d on, where a block of them begins.
+  const std::uint32_t* panel(std::size_t j, std::size_t d) const;
+
+ private:
+  const Kernels* kernels_ = nullptr;
+  std::size_t in_ = 0, out_ = 0;
+  Matrix<std::uint32_t> words_;
+};
+// linear_forward() in bf16 with them.
+void linear_forward(MatrixView<const float> X, const PackedWeights& W, std::span<const float> b, bool relu,
+                    MatrixView<float> Y);
 
 // dX = (dY Wᵀ) ⊙ [X > 0 if mask_by_input] with the old W (skipped if dX has no rows), then
 // W and b are updated with the gradients Xᵀ dY and Σ_rows dY in the same pass over W: no gradient buffer

@@ -72,22 +72,27 @@ void right_across(const float* source, std::size_t stride, std::size_t width, st
   }
 }
 
-// Registers 0..3: sums (0 1 / 2 3); 4, 5: left; 6, 7: right. kTall: more than 16 rows, kWide: columns.
+// Registers 0..3: sums (0 1 / 2 3); 4, 5: left; 6, 7: right. kTall: more than 16 rows, kWide: columns. Each
+// register is loaded for the next step as soon as this one needs it no more, which is between the products.
 template <bool kTall, bool kWide>
 void multiply(std::size_t words, const std::uint32_t* left, const std::uint32_t* right, Ahead& ahead) {
-  for (; words != 0; words -= kSide, left += kStep, right += kStep) {
-    load_tile<4>(left, kSide);
-    load_tile<6>(right, kSide);
-    if constexpr (kWide) load_tile<7>(right + kTile, kSide);
+  if (words == 0) return;
+  load_tile<4>(left, kSide);
+  load_tile<6>(right, kSide);
+  if constexpr (kWide) load_tile<7>(right + kTile, kSide);
+  const auto step = [&]<bool kLast>() __attribute__((always_inline)) {
     dot_tiles<0, 4, 6>();
+    if constexpr (kTall) load_tile<5>(left + kTile, kSide);
     if constexpr (kWide) dot_tiles<1, 4, 7>();
-    if constexpr (kTall) {
-      load_tile<5>(left + kTile, kSide);
-      dot_tiles<2, 5, 6>();
-      if constexpr (kWide) dot_tiles<3, 5, 7>();
-    }
+    if constexpr (!kLast) load_tile<4>(left + kStep, kSide);
+    if constexpr (kTall) dot_tiles<2, 5, 6>();
+    if constexpr (!kLast) load_tile<6>(right + kStep, kSide);
+    if constexpr (kTall && kWide) dot_tiles<3, 5, 7>();
+    if constexpr (!kLast && kWide) load_tile<7>(right + kStep + kTile, kSide);
     for (std::size_t turn = 0; turn < kSide / Ahead::kTurn; ++turn) ahead.fetch();
-  }
+  };
+  for (; words > kSide; words -= kSide, left += kStep, right += kStep) step.template operator()<false>();
+  step.template operator()<true>();
 }
 
 template <bool kTall, bool kWide>

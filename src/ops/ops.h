@@ -109,16 +109,15 @@ class Ops {
   virtual void linear_backward(Input X, Input dY, bool mask_by_input, const UpdateRule& rule,
                                ParameterView<T> W, ParameterView<T> b, Output dX) const = 0;
 
-  // The same for a first layer whose inputs are mostly a background (ops/sparse.h). `few` describes X once
-  // more; who has no use for that, like the reference, leaves it alone.
+  // Two other forms of a layer, for who has a use for them; the reference has not. A first layer whose inputs
+  // are mostly a background (ops/sparse.h): `few` becomes X (n, d), or stays empty where that does not pay.
   virtual void find_deviations(Input, std::span<const Fragment>, std::span<const float>, Deviations&) const {}
-  virtual void first_forward(Input X, const Deviations&, Input W, Input b, bool relu, Output Y) const {
-    linear_forward(X, W, b, relu, Y);
-  }
-  virtual void first_backward(Input X, const Deviations&, Input dY, const UpdateRule& rule,
-                              ParameterView<T> W, ParameterView<T> b) const {
-    linear_backward(X, dY, false, rule, W, b, {});
-  }
+  virtual void sparse_forward(const Deviations&, Input, Input, bool, Output) const {}
+  virtual void sparse_backward(const Deviations&, Input, const UpdateRule&, ParameterView<T>,
+                               ParameterView<T>) const {}
+  // And weights that no longer change, packed once; or empty.
+  virtual PackedWeights pack(Input) const { return {}; }
+  virtual void packed_forward(Input, const PackedWeights&, Input, bool, Output) const {}
 
   // Batch norm over the rows of one view. `missing` > 0: the last row stands for so many missing instances.
   //   Y = γ (U - μ) / √(σ² + ε) + β, biased σ²; running (2, d) mean and unbiased variance move by `momentum`;

@@ -53,6 +53,8 @@ class Deviations {
   // X (n, d) is 0 where hidden (n fragments); background (d).
   void find(MatrixView<const float> X, std::span<const Fragment> hidden, std::span<const float> background,
             Precision precision);
+  void clear() { columns_ = {}; }
+  bool empty() const { return columns_.cols == 0; }
   Precision precision() const { return precision_; }
   const SparseColumns& columns() const { return columns_; }
   std::size_t count() const { return count_; }  // of entries
