@@ -154,6 +154,32 @@ Timing take_turns(double seconds, Peer& peer, F&& work) {
   return all;
 }
 
+// With weights packed once, as predictions have them. A CPU's tiles can run at a third of their speed for a
+// moment, when the core's other thread is busy: products and the raw loop take turns of a few milliseconds,
+// and means are compared.
+void print_packed(MatrixView<const float> X, MatrixView<const float> W, std::span<const float> b,
+                  const std::string& size, MatrixView<float> Y, double seconds, int count) {
+  constexpr double kTurn = 1.5e-3;
+  const PackedWeights packed(W);
+  const double work = 2. * static_cast<double>(X.rows) * static_cast<double>(W.size());
+  std::vector<double> rates;
+  double sum = 0, peaks = 0;
+  for (const double begin = clock_seconds(); clock_seconds() - begin < 2 * seconds;) {
+    peaks += peak_bf16(count, 0);
+    const Timing t = measure(kTurn, [&] { linear_forward(X, packed, b, true, Y); });
+    rates.push_back(work / t.best);
+    sum += rates.back();
+  }
+  std::sort(rates.begin(), rates.end());
+  const auto rounds = static_cast<double>(rates.size());
+  print({.name = fmt::format("gemm bf16 forward, packed weights {}", size),
+         .value = sum / rounds * 1e-9,
+         .unit = "GFLOP/s",
+         .limit = peaks / rounds * 1e-9,
+         .share = peaks > 0 ? sum / peaks : 0,
+         .spread = rates.back() / rates[rates.size() / 2] - 1});
+}
+
 void bench_layer(const std::string& program, std::size_t n, const Shape& shape, double seconds, int count,
                  double f32, double bf16, bool peers) {
   const double work = 2. * static_cast<double>(n * shape.in) * static_cast<double>(shape.out);
@@ -173,6 +199,7 @@ void bench_layer(const std::string& program, std::size_t n, const Shape& shape, 
     print({fmt::format("gemm {} forward {}", label, size), work / forward.best * 1e-9, "GFLOP/s",
            peer.label(), peer.seconds() / forward.best, limit * 1e-9, work / forward.best / limit,
            forward.spread()});
+    if (low) print_packed(X.view, W.view, b.row(0), size, Y.view, seconds, count);
     const Timing backward = measure(seconds, [&] {
       linear_backward(X.view, dY.view, true, precision, rule, {W.view, momentum.view, {}, {}},
                       {b, b_momentum, {}, {}}, dX.view);

@@ -14,6 +14,7 @@ namespace lacuna {
 namespace {
 
 // Short loops, repeated: on a shared machine some of them run undisturbed.
+constexpr double kSeconds = .3;
 constexpr std::size_t kSteps = 400'000;
 volatile float sink;
 
@@ -86,8 +87,8 @@ __attribute__((target("amx-tile,amx-bf16"))) void dot_tiles() {
 }
 
 template <class F>
-double rate(int count, double amount, F&& work) {
-  const Timing t = measure(.3, [&] {
+double rate(int count, double seconds, double amount, F&& work) {
+  const Timing t = measure(seconds, [&] {
     parallel_for(static_cast<std::size_t>(count), 1, [&](std::size_t first, std::size_t end) {
       for (std::size_t i = first; i < end; ++i) work(i);
     });
@@ -111,15 +112,15 @@ double clock_seconds() {
 
 double peak_f32(int count) {
   constexpr double kOps = 2. * 12 * kSteps;
-  if (has_isa(Isa::avx512)) return rate(count, 16 * kOps, [](std::size_t) { fma_512(); });
-  if (has_isa(Isa::avx2)) return rate(count, 8 * kOps, [](std::size_t) { fma_256(); });
-  return rate(count, 4 * kOps, [](std::size_t) { multiply_add_128(); });
+  if (has_isa(Isa::avx512)) return rate(count, kSeconds, 16 * kOps, [](std::size_t) { fma_512(); });
+  if (has_isa(Isa::avx2)) return rate(count, kSeconds, 8 * kOps, [](std::size_t) { fma_256(); });
+  return rate(count, kSeconds, 4 * kOps, [](std::size_t) { multiply_add_128(); });
 }
 
-double peak_bf16(int count) {
+double peak_bf16(int count, double seconds) {
   if (cpu_features().amx_granted)
-    return rate(count, 4. * 2 * 16 * 16 * 32 * kTileSteps, [](std::size_t) { dot_tiles(); });
-  if (has_isa(Isa::bf16)) return rate(count, 2. * 32 * 12 * kSteps, [](std::size_t) { dot_bf16(); });
+    return rate(count, seconds, 4. * 2 * 16 * 16 * 32 * kTileSteps, [](std::size_t) { dot_tiles(); });
+  if (has_isa(Isa::bf16)) return rate(count, seconds, 2. * 32 * 12 * kSteps, [](std::size_t) { dot_bf16(); });
   return 0;
 }
 
@@ -127,7 +128,7 @@ double triad(int count) {
   constexpr std::size_t kCount = std::size_t{6} << 20;  // 3 x 24 MiB a thread
   std::vector<Matrix<float>> memory;
   for (int i = 0; i < 3 * count; ++i) memory.emplace_back(1, kCount);
-  return rate(count, 12. * kCount, [&](std::size_t t) {
+  return rate(count, kSeconds, 12. * kCount, [&](std::size_t t) {
     float* a = memory[3 * t].data();
     const float *b = memory[3 * t + 1].data(), *c = memory[3 * t + 2].data();
     for (std::size_t i = 0; i < kCount; ++i) a[i] = b[i] + .5f * c[i];
