@@ -85,44 +85,38 @@ bool crowds(std::size_t stride) {
   return from < kLine || kPage - from < kLine;
 }
 
-Panels depth_blocks(const Kernels& k, std::size_t depth) {
-  return {depth, k.depth, k.factors};
-}
-
-// How `workers` share C: parts of its rows times parts of its columns, cut at multiples of `unit`. Reading
-// (and packing) a row of R costs as much as `reading` rows of work.
+// How `workers` share C: parts of its rows times parts of its columns. Reading (and packing) a row of R costs
+// as much as `reading` rows of work.
 struct Split {
   Panels rows, columns;
 };
-Split split_for(const Kernels& k, std::size_t rows, std::size_t columns, std::size_t unit,
-                std::size_t workers, std::size_t reading) {
+Split split_for(const Kernels& k, std::size_t rows, std::size_t columns, std::size_t workers,
+                std::size_t reading) {
   constexpr std::size_t kWidest = 2048;  // columns, at most, of a task
-  const std::size_t sides = ceil_div(rows, k.side), units = ceil_div(columns, unit);
+  const std::size_t sides = ceil_div(rows, k.side), vectors = ceil_div(columns, kVector);
   std::size_t best = 1, least = 0;
   for (std::size_t r = 1; r <= std::min(workers, sides); ++r) {
     if (workers % r != 0) continue;
-    const std::size_t cost = (ceil_div(sides, r) * k.side + reading) * ceil_div(units, workers / r);
+    const std::size_t cost = (ceil_div(sides, r) * k.side + reading) * ceil_div(vectors, workers / r);
     if (least == 0 || cost < least) best = r, least = cost;
   }
-  const std::size_t most = std::min(ceil_div(units, workers / best) * unit, kWidest);
-  return {{rows, ceil_div(sides, best) * k.side, k.side}, {columns, most, unit}};
+  const std::size_t most = std::min(ceil_div(vectors, workers / best) * kVector, kWidest);
+  return {{rows, ceil_div(sides, best) * k.side, k.side}, {columns, most, kVector}};
 }
 
 // C = or += L R. Tasks share the rows and columns of C. A task takes block after block of depth, and in it
 // all its rows for a tile's columns after the other, so that these columns of R come from memory once. Where
-// R is `packed` already, or the kernels can multiply it as it lies (`lies`), it is not packed here.
+// the kernels can multiply R as it lies (`lies`), it is not packed.
 struct Product {
   const Kernels& k;
   const Factor &L, &R;
-  const PackedWeights* packed;
   bool lies, accumulate;
   const Finish& last;
   MatrixView<float> C;
 
-  bool packs = !lies && packed == nullptr;  // R
-  Split split = split_for(k, C.rows, C.cols, packed != nullptr ? k.columns : kVector,
-                          static_cast<std::size_t>(threads()), packs ? kReadingAndPacking : kReading);
-  Panels blocks = depth_blocks(k, L.depth());
+  Split split =
+      split_for(k, C.rows, C.cols, static_cast<std::size_t>(threads()), lies ? kReading : kReadingAndPacking);
+  Panels blocks{L.depth(), k.depth, k.factors};
 
   // n columns of a block, and what the thread wants after them.
   struct Place {
@@ -146,7 +140,7 @@ struct Product {
     thread_local Scratch copy_scratch, left_scratch, right_scratch;
     const std::size_t row = split.rows.begin(part), rows = split.rows.size(part);
     const Panels panels(rows, k.rows, k.side);
-    std::uint32_t* const right_room = right_scratch.words(packs ? words_of(k, k.depth) * k.columns : 0);
+    std::uint32_t* const right = right_scratch.words(lies ? 0 : words_of(k, k.depth) * k.columns);
     for (std::size_t b = 0; b < blocks.count; ++b) {
       const std::size_t d = blocks.begin(b), depth = blocks.size(b), words = words_of(k, depth);
 
@@ -160,29 +154,23 @@ struct Product {
         left = copy;
         left_stride = pitch;
       }
-      const bool packs_left = !lies || (end - column >= kManyColumns && lined(R.at(column, d), R.S.stride));
-      std::uint32_t* const lefts = packs_left ? left_scratch.words(panels.count * words * k.rows) : nullptr;
-      for (std::size_t p = 0; p < panels.count && packs_left; ++p)
+      const bool packs = !lies || (end - column >= kManyColumns && lined(R.at(column, d), R.S.stride));
+      std::uint32_t* const packed = packs ? left_scratch.words(panels.count * words * k.rows) : nullptr;
+      for (std::size_t p = 0; p < panels.count && packs; ++p)
         (L.along ? k.left_along : k.left_across)(left + panels.begin(p) * (L.along ? left_stride : 1),
                                                  left_stride, panels.size(p), depth,
-                                                 lefts + p * words * k.rows);
+                                                 packed + p * words * k.rows);
 
       for (std::size_t j = column; j < end; j += k.columns) {
         const Place at = place(b, j, column, end);
-        const std::uint32_t* right = right_room;
-        if (packs)
-          (R.along ? k.right_along : k.right_across)(R.at(j, d), R.S.stride, at.n, depth, right_room);
-        else if (packed != nullptr)
-          right = packed->panel(j, d);
+        if (!lies) (R.along ? k.right_along : k.right_across)(R.at(j, d), R.S.stride, at.n, depth, right);
         Ahead ahead;
-        if (packs)
+        if (!lies) {
           ahead = R.ahead(at.next_j, at.next_d, std::min(k.columns, end - at.next_j), at.next_depth);
-        else if (packed != nullptr && at.next_depth != 0)
-          ahead.then(reinterpret_cast<const float*>(packed->panel(at.next_j, at.next_d)), 0, 1,
-                     words_of(k, at.next_depth) * k.columns);
-        ahead.within(panels.count * Ahead::turns(words));
+          ahead.within(panels.count * Ahead::turns(words));
+        }
         for (std::size_t p = 0; p < panels.count; ++p) {
-          const std::uint32_t* const panel = packs_left ? lefts + p * words * k.rows : nullptr;
+          const std::uint32_t* const panel = packs ? packed + p * words * k.rows : nullptr;
           float* const sums = &C(row + panels.begin(p), j);
           if (!lies) {
             k.tile(words, panel, right, sums, C.stride, panels.size(p), at.n, at.end, ahead);
@@ -213,23 +201,22 @@ struct Product {
   }
 };
 
-void product(const Kernels& k, const Factor& L, const Factor& R, const PackedWeights* packed, bool accumulate,
-             const Finish& last, MatrixView<float> C) {
+void product(const Kernels& k, const Factor& L, const Factor& R, bool accumulate, const Finish& last,
+             MatrixView<float> C) {
   if (L.depth() == 0) {
     for (std::size_t i = 0; i < C.rows && !accumulate; ++i) std::fill_n(&C(i, 0), C.cols, 0.f);
     if (last.needed()) k.finish(C.data, C.stride, C.rows, C.cols, last.bias, last.relu);
     return;
   }
-  const bool lies = packed == nullptr && k.lying_tile != nullptr && L.along && !R.along &&
-                    (L.depth() <= kCrowd || !crowds(R.S.stride));
+  const bool lies =
+      k.lying_tile != nullptr && L.along && !R.along && (L.depth() <= kCrowd || !crowds(R.S.stride));
   const Panels chunks(C.rows, lies ? C.rows : kRowChunk, k.side);
   for (std::size_t c = 0; c < chunks.count; ++c) {
     const Factor rows{
         L.along ? MatrixView<const float>(L.at(chunks.begin(c), 0), chunks.size(c), L.S.cols, L.S.stride)
                 : MatrixView<const float>(L.at(chunks.begin(c), 0), L.S.rows, chunks.size(c), L.S.stride),
         L.along};
-    Product{k,    rows,       R,    packed,
-            lies, accumulate, last, {&C(chunks.begin(c), 0), chunks.size(c), C.cols, C.stride}}
+    Product{k, rows, R, lies, accumulate, last, {&C(chunks.begin(c), 0), chunks.size(c), C.cols, C.stride}}
         .share();
   }
 }
@@ -245,34 +232,7 @@ void linear_forward(MatrixView<const float> X, MatrixView<const float> W, std::s
   if (X.rows <= kFewRows)
     few_rows(k, X, W, precision, last, Y);
   else
-    product(k, {X, true}, {W, false}, nullptr, false, last, Y);
-}
-
-PackedWeights::PackedWeights(MatrixView<const float> W)
-    : kernels_(&lacuna::kernels(Precision::bf16)), in_(W.rows), out_(W.cols) {
-  if (W.empty()) return;
-  const Kernels& k = *kernels_;
-  const Panels blocks = depth_blocks(k, in_);
-  words_ = Matrix<std::uint32_t>(ceil_div(out_, k.columns), words_of(k, in_) * k.columns);
-  parallel_for(words_.rows(), 1, [&](std::size_t first, std::size_t end) {
-    for (std::size_t p = first; p < end; ++p)
-      for (std::size_t b = 0; b < blocks.count; ++b)
-        k.right_across(&W(blocks.begin(b), p * k.columns), W.stride,
-                       std::min(k.columns, out_ - p * k.columns), blocks.size(b),
-                       words_.row(p).data() + words_of(k, blocks.begin(b)) * k.columns);
-  });
-}
-
-const std::uint32_t* PackedWeights::panel(std::size_t j, std::size_t d) const {
-  return words_.row(j / kernels_->columns).data() + words_of(*kernels_, d) * kernels_->columns;
-}
-
-void linear_forward(MatrixView<const float> X, const PackedWeights& W, std::span<const float> b, bool relu,
-                    MatrixView<float> Y) {
-  assert(X.cols == W.in() && Y.rows == X.rows && Y.cols == W.out() && (b.empty() || b.size() == W.out()));
-  if (Y.empty()) return;
-  product(W.kernels(), {X, true}, {{nullptr, W.in(), W.out()}, false}, &W, false,
-          {b.empty() ? nullptr : b.data(), relu}, Y);
+    product(k, {X, true}, {W, false}, false, last, Y);
 }
 
 void multiply(MatrixView<const float> A, MatrixView<const float> B, Transpose transpose, bool accumulate,
@@ -280,7 +240,7 @@ void multiply(MatrixView<const float> A, MatrixView<const float> B, Transpose tr
   const Factor L{A, transpose != Transpose::left}, R{B, transpose == Transpose::right};
   assert(L.width() == C.rows && R.width() == C.cols && L.depth() == R.depth());
   if (C.empty()) return;
-  product(kernels(Precision::f32), L, R, nullptr, accumulate, {}, C);
+  product(kernels(Precision::f32), L, R, accumulate, {}, C);
 }
 
 }  // namespace lacuna
