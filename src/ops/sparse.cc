@@ -15,7 +15,7 @@ namespace {
 constexpr std::size_t kColumns = 256;      // that one task searches for deviations
 constexpr std::size_t kMostOutputs = 512;  // of a task in the backward pass
 constexpr std::size_t kVector = 16;        // outputs that are never cut apart
-constexpr std::size_t kSoon = 4;           // rows of W that are asked for ahead in the backward pass
+constexpr std::size_t kSoon = 8;           // rows of W that are asked for ahead in the backward pass
 
 }  // namespace
 

@@ -11,7 +11,7 @@ namespace {
 // of its column, and a strip of Y in the nearest cache.
 template <class S, class Elements, bool kWhole>
 void scatter_strip(const SparseColumns& X, const float* W, std::size_t stride, std::size_t n, float* Y) {
-  constexpr std::size_t kVectors = kSparseStrip / S::kLanes, kSoon = 32;  // rows of W asked for ahead
+  constexpr std::size_t kVectors = kSparseStrip / S::kLanes, kSoon = 64;  // rows of W asked for ahead
   using Vector = typename S::Vector;
   Vector sum[kVectors];  // of β W over the columns so far
 #pragma GCC unroll 16
