@@ -10,8 +10,7 @@
 namespace lacuna {
 namespace {
 
-constexpr std::size_t kLeftWords = std::size_t{1}
-                                   << 18;  // of X that a task packs at once: 1 MB, for the second cache
+constexpr std::size_t kLeftWords = 1 << 18;  // of X, packed at once: a megabyte, for the second cache
 
 Panels depth_blocks(const Kernels& k, std::size_t depth) {
   return {depth, k.depth, k.factors};
@@ -38,7 +37,8 @@ PackedWeights::PackedWeights(MatrixView<const float> W)
 // whole depth: W is one long run in memory, and the sums of a panel stay in the nearest caches.
 void linear_forward(MatrixView<const float> X, const PackedWeights& W, std::span<const float> b, bool relu,
                     MatrixView<float> Y) {
-  assert(X.cols == W.in() && Y.rows == X.rows && Y.cols == W.out() && (b.empty() || b.size() == W.out()));
+  assert(!W.empty() && X.cols == W.in() && Y.rows == X.rows && Y.cols == W.out() &&
+         (b.empty() || b.size() == W.out()));
   if (Y.empty()) return;
   const Kernels& k = W.kernels();
   const std::size_t all_words = words_of(k, W.in());
