@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "base/threads.h"
+#include "ops/machine.h"
 #include "ops/row_kernels.h"
 #include "ops/scalar.h"
 
@@ -89,9 +90,10 @@ void CpuOps::linear_backward(Input X, Input dY, bool mask_by_input, const Update
   lacuna::linear_backward(X, dY, mask_by_input, precision_, rule, W, b, dX);
 }
 
-// In f32 products read W as it lies.
+// In f32 products read W as it lies, and without instructions for bf16 there would be nothing to gain.
 PackedWeights CpuOps::pack(Input W) const {
-  return precision_ == Precision::bf16 ? PackedWeights(W) : PackedWeights();
+  const bool instructions = isa() == Isa::bf16 || isa() == Isa::amx;
+  return precision_ == Precision::bf16 && instructions ? PackedWeights(W) : PackedWeights();
 }
 
 void CpuOps::packed_forward(Input X, const PackedWeights& W, Input b, bool relu, Output Y) const {

@@ -23,7 +23,7 @@ void linear_forward(MatrixView<const float> X, MatrixView<const float> W, std::s
                     Precision precision, MatrixView<float> Y);
 
 // W rounded to bf16, in the order in which the products of the instruction set in use read it: half the
-// bytes, and nothing left to pack.
+// bytes where it has instructions for bf16, and nothing left to pack.
 struct Kernels;
 class PackedWeights {
  public:
