@@ -155,29 +155,36 @@ Timing take_turns(double seconds, Peer& peer, F&& work) {
 }
 
 // With weights packed once, as predictions have them. A CPU's tiles can run at a third of their speed for a
-// moment, when the core's other thread is busy: products and the raw loop take turns of a few milliseconds,
-// and means are compared.
+// moment, when the core's other thread is busy with somebody else's work. So products and the raw loop take
+// turns of a fraction of a millisecond, and only those turns count, if there are any, between two in which the
+// raw loop ran freely.
 void print_packed(MatrixView<const float> X, MatrixView<const float> W, std::span<const float> b,
                   const std::string& size, MatrixView<float> Y, double seconds, int count) {
-  constexpr double kTurn = 1.5e-3;
+  constexpr double kTurn = .3e-3, kFree = .9;
   const PackedWeights packed(W);
   const double work = 2. * static_cast<double>(X.rows) * static_cast<double>(W.size());
-  std::vector<double> rates;
-  double sum = 0, peaks = 0;
+  struct Turn {
+    double rate, peak;
+  };
+  std::vector<Turn> turns;
+  double before = peak_bf16(count, 0);
   for (const double begin = clock_seconds(); clock_seconds() - begin < 2 * seconds;) {
-    peaks += peak_bf16(count, 0);
     const Timing t = measure(kTurn, [&] { linear_forward(X, packed, b, true, Y); });
-    rates.push_back(work / t.best);
-    sum += rates.back();
+    const double after = peak_bf16(count, 0);
+    turns.push_back({work / t.best, std::min(before, after)});
+    before = after;
   }
-  std::sort(rates.begin(), rates.end());
-  const auto rounds = static_cast<double>(rates.size());
+  const auto by_peak = [](const Turn& one, const Turn& other) { return one.peak < other.peak; };
+  const double best = std::max_element(turns.begin(), turns.end(), by_peak)->peak;
+  std::erase_if(turns, [&](const Turn& t) { return t.peak < kFree * best; });
+  std::sort(turns.begin(), turns.end(), [](const Turn& one, const Turn& other) { return one.rate < other.rate; });
+  const double median = turns[turns.size() / 2].rate;
   print({.name = fmt::format("gemm bf16 forward, packed weights {}", size),
-         .value = sum / rounds * 1e-9,
+         .value = median * 1e-9,
          .unit = "GFLOP/s",
-         .limit = peaks / rounds * 1e-9,
-         .share = peaks > 0 ? sum / peaks : 0,
-         .spread = rates.back() / rates[rates.size() / 2] - 1});
+         .limit = best * 1e-9,
+         .share = best > 0 ? median / best : 0,
+         .spread = turns.back().rate / median - 1});
 }
 
 void bench_layer(const std::string& program, std::size_t n, const Shape& shape, double seconds, int count,

@@ -85,25 +85,6 @@ bool crowds(std::size_t stride) {
   return from < kLine || kPage - from < kLine;
 }
 
-// How `workers` share C: parts of its rows times parts of its columns. Reading (and packing) a row of R costs
-// as much as `reading` rows of work.
-struct Split {
-  Panels rows, columns;
-};
-Split split_for(const Kernels& k, std::size_t rows, std::size_t columns, std::size_t workers,
-                std::size_t reading) {
-  constexpr std::size_t kWidest = 2048;  // columns, at most, of a task
-  const std::size_t sides = ceil_div(rows, k.side), vectors = ceil_div(columns, kVector);
-  std::size_t best = 1, least = 0;
-  for (std::size_t r = 1; r <= std::min(workers, sides); ++r) {
-    if (workers % r != 0) continue;
-    const std::size_t cost = (ceil_div(sides, r) * k.side + reading) * ceil_div(vectors, workers / r);
-    if (least == 0 || cost < least) best = r, least = cost;
-  }
-  const std::size_t most = std::min(ceil_div(vectors, workers / best) * kVector, kWidest);
-  return {{rows, ceil_div(sides, best) * k.side, k.side}, {columns, most, kVector}};
-}
-
 // C = or += L R. Tasks share the rows and columns of C. A task takes block after block of depth, and in it
 // all its rows for a tile's columns after the other, so that these columns of R come from memory once. Where
 // the kernels can multiply R as it lies (`lies`), it is not packed.
@@ -115,7 +96,7 @@ struct Product {
   MatrixView<float> C;
 
   Split split =
-      split_for(k, C.rows, C.cols, static_cast<std::size_t>(threads()), lies ? kReading : kReadingAndPacking);
+      split_for(C.rows, k.side, C.cols, kVector, static_cast<std::size_t>(threads()), {lies ? kReading : kReadingAndPacking, 0});
   Panels blocks{L.depth(), k.depth, k.factors};
 
   // n columns of a block, and what the thread wants after them.

@@ -33,8 +33,9 @@ class PackedWeights {
   std::size_t in() const { return in_; }
   std::size_t out() const { return out_; }
   const Kernels& kernels() const { return *kernels_; }
-  // Columns from j on, a multiple of a tile's, factors from d on, where a block of them begins.
-  const std::uint32_t* panel(std::size_t j, std::size_t d) const;
+  std::size_t words() const { return words_.rows() * words_.cols(); }
+  // Columns from j on, a multiple of a tile's.
+  const std::uint32_t* panel(std::size_t j) const;
 
  private:
   const Kernels* kernels_ = nullptr;

@@ -95,6 +95,28 @@ void multiply(std::size_t words, const std::uint32_t* left, const std::uint32_t*
   step.template operator()<true>();
 }
 
+// Sums that have just been stored get the bias and max(0, .), row by row, as they were stored.
+void finish_tile(float* C, std::size_t stride, std::size_t m, std::size_t n, const TileEnd& end) {
+  const __mmask16 low = first16(n), high = first16(n > kSide ? n - kSide : 0);
+  const __m512 zero = _mm512_setzero_ps();
+  const __m512 low_bias = end.bias != nullptr ? _mm512_maskz_loadu_ps(low, end.bias) : zero;
+  const __m512 high_bias = end.bias != nullptr ? _mm512_maskz_loadu_ps(high, end.bias + kSide) : zero;
+  const auto last = [&](__m512 sum, __m512 bias) {
+    sum = _mm512_add_ps(sum, bias);
+    return end.relu ? _mm512_max_ps(sum, zero) : sum;
+  };
+  if (n == kColumns)
+    for (std::size_t i = 0; i < m; ++i, C += stride) {
+      _mm512_storeu_ps(C, last(_mm512_loadu_ps(C), low_bias));
+      _mm512_storeu_ps(C + kSide, last(_mm512_loadu_ps(C + kSide), high_bias));
+    }
+  else
+    for (std::size_t i = 0; i < m; ++i, C += stride) {
+      _mm512_mask_storeu_ps(C, low, last(_mm512_maskz_loadu_ps(low, C), low_bias));
+      _mm512_mask_storeu_ps(C + kSide, high, last(_mm512_maskz_loadu_ps(high, C + kSide), high_bias));
+    }
+}
+
 template <bool kTall, bool kWide>
 void fixed_tile(std::size_t words, const std::uint32_t* left, const std::uint32_t* right, float* C,
                 std::size_t stride, std::size_t m, std::size_t n, const TileEnd& end, Ahead& ahead) {
@@ -118,22 +140,17 @@ void fixed_tile(std::size_t words, const std::uint32_t* left, const std::uint32_
     if constexpr (kTall && kWide) zero_tile<3>();
   }
   multiply<kTall, kWide>(words, left, right, ahead);
-  const bool direct = whole && end.bias == nullptr && !end.relu;
-  float* const target = direct ? C : sums;
-  const std::size_t distance = direct ? stride : kColumns;
+  float* const target = whole ? C : sums;
+  const std::size_t distance = whole ? stride : kColumns;
   store_tile<0>(target, distance);
   if constexpr (kWide) store_tile<1>(target + kSide, distance);
   if constexpr (kTall) store_tile<2>(target + kSide * distance, distance);
   if constexpr (kTall && kWide) store_tile<3>(target + kSide * distance + kSide, distance);
-  if (direct) return;
-  for (std::size_t i = 0; i < m; ++i)
-    for (std::size_t j = 0; j < n; j += 16) {
-      const __mmask16 mask = first16(n - j);
-      __m512 sum = _mm512_load_ps(sums + i * kColumns + j);
-      if (end.bias != nullptr) sum = _mm512_add_ps(sum, _mm512_maskz_loadu_ps(mask, end.bias + j));
-      if (end.relu) sum = _mm512_max_ps(sum, _mm512_setzero_ps());
-      _mm512_mask_storeu_ps(C + i * stride + j, mask, sum);
-    }
+  if (!whole)
+    for (std::size_t i = 0; i < m; ++i)
+      for (std::size_t j = 0; j < n; j += 16)
+        _mm512_mask_storeu_ps(C + i * stride + j, first16(n - j), _mm512_load_ps(sums + i * kColumns + j));
+  if (end.bias != nullptr || end.relu) finish_tile(C, stride, m, n, end);
 }
 
 void tile(std::size_t words, const std::uint32_t* left, const std::uint32_t* right, float* C,
@@ -182,6 +199,7 @@ constexpr Kernels kKernels = {.factors = kFactors,
                               .right_across = right_across,
                               .right_along = right_along,
                               .tile = tile,
+                              .sgd_tile = nullptr,
                               .lying_tile = nullptr,
                               .direct = direct_pairs,
                               .finish = finish<Avx512>,

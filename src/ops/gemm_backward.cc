@@ -111,23 +111,31 @@ struct Backward {
     }
   }
 
-  // The optimiser's step of a strip with rows of Xᵀ dY that never leave the cache. The step goes along the
-  // rows, as the CPU reads ahead by itself; tile by tile it would wait for memory.
+  // The optimiser's step of a strip with rows of Xᵀ dY that never leave the cache: SGD tile by tile, with
+  // the sums still in registers; others, which have more state, along the rows, as the CPU reads ahead by
+  // itself.
   void update(const Strip& s, const std::uint32_t* input, float* gradient, Ahead& ahead) const {
-    const auto at = [](MatrixView<float> A, std::size_t i, std::size_t j) {
-      return A.empty() ? nullptr : &A(i, j);
-    };
     const std::size_t o0 = s.o * k.outputs, outputs = block_depth(s.o);
+    const bool by_tile = k.sgd_tile != nullptr && step.optimiser == Optimiser::sgd && W.mean.empty();
     const Panels inputs(s.size, k.rows, k.side);
     for (std::size_t p = 0; p < inputs.count; ++p) {
       const std::size_t i = s.i + inputs.begin(p), count = inputs.size(p);
-      for (std::size_t j = 0; j < outputs; j += k.columns)
-        k.tile(row_words, input + p * row_words * k.rows, right + (o0 + j) / k.columns * right_words,
-               gradient + j, k.outputs, whole(count), whole(std::min(k.columns, outputs - j)), {}, ahead);
-      k.update(step, gradient, k.outputs, count, outputs,
-               {&W.value(i, o0), &W.first(i, o0), at(W.second, i, o0), at(W.mean, i, o0), W.value.stride,
-                W.first.stride, W.second.stride, W.mean.stride});
+      const std::uint32_t* const left = input + p * row_words * k.rows;
+      for (std::size_t j = 0; j < outputs; j += k.columns) {
+        const std::uint32_t* const columns = right + (o0 + j) / k.columns * right_words;
+        const std::size_t many = std::min(k.columns, outputs - j);
+        if (by_tile)
+          k.sgd_tile(row_words, left, columns, step, parameters(i, o0 + j), count, many, ahead);
+        else
+          k.tile(row_words, left, columns, gradient + j, k.outputs, whole(count), whole(many), {}, ahead);
+      }
+      if (!by_tile) k.update(step, gradient, k.outputs, count, outputs, parameters(i, o0));
     }
+  }
+  Kernels::Parameters parameters(std::size_t i, std::size_t j) const {
+    const auto at = [&](MatrixView<float> A) { return A.empty() ? nullptr : &A(i, j); };
+    return {at(W.value),    at(W.first),    at(W.second),    at(W.mean),
+            W.value.stride, W.first.stride, W.second.stride, W.mean.stride};
   }
 
   // Inputs i0 .. i0 + size of W, block by block of outputs and in it strip by strip: dX with the old weights,

@@ -46,6 +46,30 @@ struct Panels {
   std::size_t size(std::size_t p) const { return begin(p + 1) - begin(p); }
 };
 
+// How workers share a product: parts of its rows, cut at multiples of `side`, times parts of its columns, cut
+// at multiples of `unit`. Reading (and packing) its right factor costs as much as `reading` rows of work,
+// packing the left one as much as `packing` columns.
+struct Split {
+  Panels rows, columns;
+};
+struct SplitCosts {
+  std::size_t reading, packing;
+};
+inline Split split_for(std::size_t rows, std::size_t side, std::size_t columns, std::size_t unit,
+                       std::size_t workers, const SplitCosts& costs) {
+  constexpr std::size_t kWidest = 2048;  // columns, at most, of a task
+  const std::size_t sides = ceil_div(rows, side), units = ceil_div(columns, unit);
+  std::size_t best = 1, least = 0;
+  for (std::size_t r = 1; r <= std::min(workers, sides); ++r) {
+    if (workers % r != 0) continue;
+    const std::size_t cost = (ceil_div(sides, r) * side + costs.reading) *
+                             (ceil_div(units, workers / r) * unit + costs.packing);
+    if (least == 0 || cost < least) best = r, least = cost;
+  }
+  const std::size_t most = std::min(ceil_div(units, workers / best) * unit, kWidest);
+  return {{rows, ceil_div(sides, best) * side, side}, {columns, most, unit}};
+}
+
 // Grain of `tasks` equal tasks: one each, or all in the calling thread where waking another would cost more
 // than it brings.
 inline std::size_t grain_for(std::size_t tasks, double multiply_adds) {

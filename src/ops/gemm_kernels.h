@@ -144,6 +144,12 @@ struct Kernels {
   std::size_t inputs, outputs;  // block of W, at most, that goes through the backward pass together
   bool weights_left;            // dY Wᵀ is computed as (W dYᵀ)ᵀ: W needs no transposition then
 
+  // Some parameters and their optimiser's state: pointers into ParameterView's matrices.
+  struct Parameters {
+    float *value, *first, *second, *mean;  // second and mean may be null
+    std::size_t value_stride, first_stride, second_stride, mean_stride;
+  };
+
   // Packs `width` rows or columns and `depth` factors that start at `source`; pads with zero up to
   // words_of(depth).
   using Pack = void (*)(const float* source, std::size_t stride, std::size_t width, std::size_t depth,
@@ -153,6 +159,12 @@ struct Kernels {
   // C (m, n) = left panel * right panel, ended as `end` says. Asks for the memory of `ahead` meanwhile.
   void (*tile)(std::size_t words, const std::uint32_t* left, const std::uint32_t* right, float* C,
                std::size_t stride, std::size_t m, std::size_t n, const TileEnd& end, Ahead& ahead);
+
+  // SGD without an average: the step of m x n parameters whose gradient is left panel * right panel, while
+  // that is in registers. Null where sums cannot be used there.
+  void (*sgd_tile)(std::size_t words, const std::uint32_t* left, const std::uint32_t* right,
+                   const UpdateCoefficients<float>& k, const Parameters& p, std::size_t m, std::size_t n,
+                   Ahead& ahead);
 
   // A tile in f32 of factors that are not packed but used where they lie; null where factors are rounded.
   void (*lying_tile)(const LyingTile& t, std::size_t m, std::size_t n, const TileEnd& end, RowsAhead& ahead);
@@ -168,12 +180,7 @@ struct Kernels {
   void (*keep)(const float* S, std::size_t s_stride, const float* X, std::size_t x_stride, std::size_t m,
                std::size_t n, float* out, std::size_t out_stride);
 
-  // The optimiser's step of `m` rows of `n` parameters; pointers of ParameterView's matrices at the first of
-  // them.
-  struct Parameters {
-    float *value, *first, *second, *mean;  // second and mean may be null
-    std::size_t value_stride, first_stride, second_stride, mean_stride;
-  };
+  // The optimiser's step of `m` rows of `n` parameters.
   void (*update)(const UpdateCoefficients<float>& k, const float* gradient, std::size_t stride, std::size_t m,
                  std::size_t n, const Parameters& p);
 

@@ -70,11 +70,11 @@ template <class S, std::size_t M, std::size_t kVectors>
   }
 }
 
-// C (M, n) with M known: the sums stay in registers while the panels stream by.
+// The sums of a tile with M rows stay in registers while the panels stream by.
 template <class S, std::size_t M, std::size_t kVectors>
-void fixed_tile(std::size_t words, const std::uint32_t* left, const std::uint32_t* right, float* C,
-                std::size_t stride, std::size_t n, const TileEnd& end, Ahead& ahead) {
-  typename S::Vector sum[M][kVectors];
+[[gnu::always_inline]] inline void sum_panels(std::size_t words, const std::uint32_t* left,
+                                              const std::uint32_t* right, Ahead& ahead,
+                                              typename S::Vector (&sum)[M][kVectors]) {
 #pragma GCC unroll 16
   for (std::size_t i = 0; i < M; ++i)
 #pragma GCC unroll 4
@@ -96,6 +96,13 @@ void fixed_tile(std::size_t words, const std::uint32_t* left, const std::uint32_
   }
   if (g != 0) ahead.fetch();
   for (std::size_t s = 0; s < g; ++s) step(s);
+}
+
+template <class S, std::size_t M, std::size_t kVectors>
+void fixed_tile(std::size_t words, const std::uint32_t* left, const std::uint32_t* right, float* C,
+                std::size_t stride, std::size_t n, const TileEnd& end, Ahead& ahead) {
+  typename S::Vector sum[M][kVectors];
+  sum_panels<S>(words, left, right, ahead, sum);
   end_tile<S>(sum, C, stride, n, end);
 }
 
@@ -317,6 +324,40 @@ void update(const UpdateCoefficients<float>& k, const float* gradient, std::size
   }
 }
 
+// SGD with momentum, of M rows of whole vectors, with the sums still in registers.
+template <class S, std::size_t M>
+void fixed_sgd_tile(std::size_t words, const std::uint32_t* left, const std::uint32_t* right,
+                    const UpdateCoefficients<float>& coefficients, const Kernels::Parameters& p,
+                    Ahead& ahead) {
+  constexpr std::size_t kVectors = S::kColumns / S::kLanes;
+  using Vector = typename S::Vector;
+  const UpdateCoefficients<float> k = coefficients;
+  Vector sum[M][kVectors];
+  sum_panels<S>(words, left, right, ahead, sum);
+  float *values = p.value, *firsts = p.first;
+#pragma GCC unroll 16
+  for (std::size_t i = 0; i < M; ++i, values += p.value_stride, firsts += p.first_stride)
+#pragma GCC unroll 4
+    for (std::size_t v = 0; v < kVectors; ++v) {
+      Vector w = S::load(values + v * S::kLanes), first = S::load(firsts + v * S::kLanes);
+      sgd_update(k, sum[i][v], w, first);
+      S::store(values + v * S::kLanes, w);
+      S::store(firsts + v * S::kLanes, first);
+    }
+}
+
+template <class S, std::size_t M = S::kRows>
+void sgd_tile(std::size_t words, const std::uint32_t* left, const std::uint32_t* right,
+              const UpdateCoefficients<float>& k, const Kernels::Parameters& p, std::size_t m, std::size_t n,
+              Ahead& ahead) {
+  if constexpr (M > 1)
+    if (m < M) return sgd_tile<S, M - 1>(words, left, right, k, p, m, n, ahead);
+  if (n == S::kColumns) return fixed_sgd_tile<S, M>(words, left, right, k, p, ahead);
+  float gradient[M * S::kColumns];
+  tile<S, M>(words, left, right, gradient, S::kColumns, M, n, {}, ahead);
+  update_rows<S, true, false>(k, gradient, S::kColumns, M, n, p);
+}
+
 template <class S, class Elements>
 constexpr decltype(Kernels::lying_tile) lying_tile_of() {
   if constexpr (Elements::kAsIs) return lying_tile<S>;
@@ -341,6 +382,7 @@ constexpr Kernels make_kernels(std::size_t factors, std::size_t depth) {
           .right_across = Pack::template across<S::kColumns>,
           .right_along = Pack::template along<S::kColumns>,
           .tile = tile<S>,
+          .sgd_tile = sgd_tile<S>,
           .lying_tile = lying_tile_of<S, Elements>(),
           .direct = direct<S, Elements>,
           .finish = finish<S>,

@@ -15,7 +15,7 @@ namespace {
 
 // Short loops, repeated: on a shared machine some of them run undisturbed.
 constexpr double kSeconds = .3;
-constexpr std::size_t kSteps = 400'000;
+constexpr std::size_t kSteps = 100'000;
 volatile float sink;
 
 // Twelve independent sums hide the latency of the multiply-add.
@@ -61,7 +61,7 @@ __attribute__((target("avx512f,avx512bf16"))) void dot_bf16() {
   sink = _mm512_cvtss_f32(total);
 }
 
-constexpr std::size_t kTileSteps = 20'000;
+constexpr std::size_t kTileSteps = 5'000;
 __attribute__((target("amx-tile,amx-bf16"))) void dot_tiles() {
   struct alignas(64) {
     std::uint8_t palette = 1, start_row = 0, reserved[14] = {};
