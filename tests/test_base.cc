@@ -146,6 +146,36 @@ TEST(Options, AListIsReplacedUnlessRepeatedOnOneCommandLine) {
   EXPECT_EQ(widths, Texts{"10"});
 }
 
+// Sizes on both sides of every way to get memory, taken and given back in any order by several threads: new
+// memory is zero and aligned, and nobody writes into another's.
+TEST(Matrix, MemoryOfItsOwnForEverySizeAndOrder) {
+  constexpr std::size_t kSizes[] = {1, 63, 4095, 4096, 5000, 70'000, 500'000, 1'048'575, 1'048'576, 1'500'000};
+  set_threads(2);
+  parallel_for(2, 1, [&](std::size_t first, std::size_t end) {
+    for (std::size_t t = first; t < end; ++t) {
+      Random random(t, Purpose::test);
+      std::vector<Matrix<std::uint32_t>> held(24);
+      for (std::uint32_t turn = 1; turn <= 400; ++turn) {
+        auto& matrix = held[random.below(held.size())];
+        const auto all_are = [&](std::uint32_t value) {
+          for (std::uint32_t x : matrix.values())
+            if (x != value) return false;
+          return true;
+        };
+        if (!matrix.empty()) {
+          ASSERT_TRUE(all_are(matrix(0, 0))) << "turn " << turn;
+          matrix = {};
+          continue;
+        }
+        matrix = Matrix<std::uint32_t>(1, kSizes[random.below(std::size(kSizes))]);
+        ASSERT_EQ(reinterpret_cast<std::uintptr_t>(matrix.data()) % 64, 0u);
+        ASSERT_TRUE(all_are(0)) << "turn " << turn;
+        std::fill(matrix.values().begin(), matrix.values().end(), turn * 2 + static_cast<std::uint32_t>(t));
+      }
+    }
+  });
+}
+
 TEST(AtomicFile, OldContentSurvivesWithoutCommit) {
   const TemporaryDirectory folder;
   const std::string path = folder / "file";

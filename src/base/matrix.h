@@ -1,7 +1,7 @@
 // Matrices of the whole project. Conventions, said once:
 //   - row-major; element (i, j) is data[i * stride + j], stride >= cols;
 //   - MatrixView<T> does not own; MatrixView<const T> is the read-only form; views are passed by value;
-//   - Matrix<T> owns zero-initialised memory aligned to 64 bytes (2 MiB and huge pages when large); a copy is deep;
+//   - Matrix<T> owns zero-initialised memory aligned to 64 bytes, in huge pages unless small; a copy is deep;
 //   - Table<T> is read-only and shared: cheap to copy, possibly backed by a memory-mapped file;
 //   - inputs and outputs of a function never alias unless its comment says so.
 #pragma once
@@ -66,7 +66,8 @@ constexpr std::size_t row_stride(std::size_t cols) {
   return whole % kPage == 0 ? whole + kLine : whole;
 }
 
-// Zeroed memory aligned to 64 bytes, or to 2 MiB with a request for huge pages from 4 MiB on. Throws std::bad_alloc.
+// Zeroed memory aligned to 64 bytes, from 16 KiB on within huge pages, where the system grants them. Throws
+// std::bad_alloc.
 void* allocate_zeroed(std::size_t bytes);
 void release(void* memory) noexcept;
 

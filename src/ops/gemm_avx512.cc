@@ -1,4 +1,6 @@
 // Products for CPUs with AVX-512, in f32.
+#include <unistd.h>
+
 #include "ops/gemm_pack512.h"
 
 namespace lacuna {
@@ -57,12 +59,21 @@ struct Rounded {
 };
 
 constexpr Kernels kF32 = make_kernels<Avx512F32, AsIs, Pack512<AsIs>>(1, 512);
+// 256 rows of a tile's columns of W, 32 KB, stay in a nearest cache of 48 KB while all of X meets them; one of
+// 32 KB holds neither these nor 512, and sums would only be stored more often.
+constexpr Kernels kRoomyF32 = [] {
+  Kernels k = kF32;
+  k.depth = 256;
+  return k;
+}();
 constexpr Kernels kBf16 = make_kernels<Avx512F32, Rounded, Pack512<Rounded>>(1, 512);
 
 }  // namespace
 
 const Kernels& avx512_kernels(Precision precision) {
-  return precision == Precision::f32 ? kF32 : kBf16;
+  static const bool roomy = sysconf(_SC_LEVEL1_DCACHE_SIZE) >= 48 << 10;
+  if (precision == Precision::f32) return roomy ? kRoomyF32 : kF32;
+  return kBf16;
 }
 
 }  // namespace lacuna
