@@ -38,7 +38,8 @@ struct Ledger {
 
 class TimedOps final : public Ops<float> {
  public:
-  TimedOps(std::unique_ptr<Ops<float>> inner, Ledger& ledger) : inner_(std::move(inner)), ledger_(ledger) {}
+  TimedOps(std::unique_ptr<Ops<float>> inner, Precision precision, Ledger& ledger)
+      : inner_(std::move(inner)), precision_(precision), ledger_(ledger) {}
 
   void gather(MatrixView<const float> source, std::span<const std::uint32_t> rows,
               std::span<const Fragment> hidden, Output out) const override {
@@ -62,7 +63,9 @@ class TimedOps final : public Ops<float> {
                        ParameterView<float> b, Output dX) const override {
     auto& part = time("linear backward + update",
                       [&] { inner_->linear_backward(X, dY, mask_by_input, rule, W, b, dX); });
-    part.flops += (dX.empty() ? 2. : 4.) * static_cast<double>(X.rows) * static_cast<double>(W.value.size());
+    const bool gated = precision_ == Precision::f32 && mask_by_input && !dX.empty();
+    part.flops += (dX.empty() ? 2. : 4.) * static_cast<double>(gated ? not_zero(X) : X.size()) *
+                  static_cast<double>(W.value.cols);
     part.bytes += update_bytes(W);
   }
   void find_deviations(Input X, std::span<const Fragment> hidden, std::span<const float> background,
@@ -167,6 +170,16 @@ class TimedOps final : public Ops<float> {
     const int arrays = 2 + (W.second.empty() ? 0 : 1) + (W.mean.empty() ? 0 : 1);
     return 8. * arrays * static_cast<double>(W.value.size());
   }
+  // In f32 nothing is multiplied by the zeros of ReLU, backward.
+  static std::size_t not_zero(Input X) {
+    std::size_t count = 0;
+    for (std::size_t r = 0; r < X.rows; ++r) {
+      std::uint32_t in_row = 0;
+      for (float x : X.row(r)) in_row += x != 0;
+      count += in_row;
+    }
+    return count;
+  }
   // Multiplications for each output: deviations, and one row for the background.
   static double needed(const Deviations& X) { return static_cast<double>(X.count() + X.columns().cols); }
   template <class F>
@@ -186,6 +199,7 @@ class TimedOps final : public Ops<float> {
   }
 
   std::unique_ptr<Ops<float>> inner_;
+  Precision precision_;
   Ledger& ledger_;
 };
 

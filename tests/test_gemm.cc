@@ -1,6 +1,7 @@
 // Every form of the products that this machine can run, against the naive reference: one list of cases, run
 // for each instruction set and precision.
 #include "ops/gemm.h"
+#include "ops/gemm_kernels.h"
 
 #include <gtest/gtest.h>
 
@@ -236,7 +237,8 @@ TEST_P(Products, BackwardAgreesWithReference) {
   for (const Shape& shape : list) {
     const UpdateRule rule = some_rule(random);
     const bool mask = random.below(2) == 0, wants_dX = random.below(4) != 0, with_bias = random.below(4) != 0;
-    const Strided X(shape.n, shape.in, shape.gap, random, .3f), dY(shape.n, shape.out, shape.gap, random);
+    const Strided X(shape.n, shape.in, shape.gap, random, random.below(2) == 0 ? .3f : .7f),
+        dY(shape.n, shape.out, shape.gap, random);
     Layer W(shape.in, shape.out, shape.gap, random), b(1, shape.out, 0, random);
     DoubleLayer W64(W), b64(b);
     Strided dX(wants_dX ? shape.n : 0, shape.in, shape.gap);
@@ -254,6 +256,50 @@ TEST_P(Products, BackwardAgreesWithReference) {
     expect_near(W, W64, static_cast<double>(shape.n), 4, "W, " + what);
     expect_near(b, b64, static_cast<double>(shape.n), 4, "b, " + what);
     if (HasFatalFailure()) return;
+  }
+}
+
+// Also where it does not pay: every entry, or none, and negative ones, which ReLU never gives.
+TEST_P(Products, GatedBackwardAgreesWithReference) {
+  if (precision() == Precision::bf16) GTEST_SKIP() << "gated layers are f32 alone";
+  Random random(8, Purpose::test);
+  auto list = shapes(120);
+  list.push_back({40, 300, 700, 12});  // several tasks, blocks and strips
+  list.push_back({70, 129, 256, 0});
+  for (const Shape& shape : list) {
+    const UpdateRule rule = some_rule(random);
+    const bool with_bias = random.below(4) != 0;
+    constexpr float kZeros[] = {0, .5f, .95f, 1};
+    const Strided X(shape.n, shape.in, shape.gap, random, kZeros[random.below(4)]),
+        dY(shape.n, shape.out, shape.gap, random);
+    const Layer W(shape.in, shape.out, shape.gap, random), b(1, shape.out, 0, random);
+    DoubleLayer W64(W), b64(b);
+    Matrix<double> dX64(shape.n, shape.in);
+    reference::linear_backward<double>(to_double(X.view), to_double(dY.view), true, precision(), rule,
+                                       W64.parameter(rule),
+                                       with_bias ? b64.parameter(rule) : ParameterView<double>{}, dX64);
+    std::vector<float> first;
+    for (const int count : {1, 2, 4}) {
+      set_threads(count);
+      Layer W32 = W, b32 = b;
+      for (auto [copy, from] : {std::pair{&W32, &W}, std::pair{&b32, &b}})
+        for (Strided Layer::*part : {&Layer::value, &Layer::first, &Layer::second, &Layer::mean})
+          (copy->*part).view.data = (copy->*part).memory.data() + (from->*part).start;
+      Strided dX(shape.n, shape.in, shape.gap);
+      gated_backward(kernels(precision()), X.view, dY.view, rule, W32.parameter(rule),
+                     with_bias ? b32.parameter(rule) : ParameterView<float>{}, dX.view);
+      const std::string what = shape.text() + fmt::format(", {} threads", count);
+      expect_near(dX.view, dX64, static_cast<double>(shape.out), 1, "dX, " + what);
+      dX.expect_gaps_untouched("dX, " + what);
+      expect_near(W32, W64, static_cast<double>(shape.n), 4, "W, " + what);
+      expect_near(b32, b64, static_cast<double>(shape.n), 4, "b, " + what);
+      if (HasFatalFailure()) return;
+      std::vector<float> all;
+      for (const Strided* part : {&dX, &W32.value, &W32.first, &W32.second, &W32.mean, &b32.value})
+        all.insert(all.end(), part->memory.values().begin(), part->memory.values().end());
+      if (count == 1) first = all;
+      ASSERT_TRUE(first == all) << what << ": other bits than with one thread";
+    }
   }
 }
 
@@ -280,9 +326,9 @@ TEST_P(Products, MultiplyAgreesWithReference) {
 }
 
 // Results as bytes, for comparison over thread counts.
-std::vector<float> all_results(const Shape& shape, Precision precision) {
+std::vector<float> all_results(const Shape& shape, float zeros, Precision precision) {
   Random random(4, Purpose::test);
-  const Strided X(shape.n, shape.in, shape.gap, random, .3f), dY(shape.n, shape.out, shape.gap, random);
+  const Strided X(shape.n, shape.in, shape.gap, random, zeros), dY(shape.n, shape.out, shape.gap, random);
   const UpdateRule rule = some_rule(random);
   Layer W(shape.in, shape.out, shape.gap, random), b(1, shape.out, 0, random);
   Strided Y(shape.n, shape.out, shape.gap), dX(shape.n, shape.in, shape.gap),
@@ -298,17 +344,18 @@ std::vector<float> all_results(const Shape& shape, Precision precision) {
 
 TEST_P(Products, SameBitsForAnyNumberOfThreads) {
   for (const Shape& shape : {Shape{128, 300, 700, 1}, Shape{3, 500, 900, 0}, Shape{64, 96, 1024, 0},
-                             Shape{65, 513, 40, 0}, Shape{129, 1024, 33, 0}, Shape{40, 300, 2100, 12}}) {
-    set_threads(1);
-    const auto one = all_results(shape, precision());
-    for (int count : {2, 4}) {
-      set_threads(count);
-      const auto more = all_results(shape, precision());
-      ASSERT_EQ(one.size(), more.size());
-      for (std::size_t i = 0; i < one.size(); ++i)
-        ASSERT_EQ(one[i], more[i]) << shape.text() << ", " << count << " threads";
+                             Shape{65, 513, 40, 0}, Shape{129, 1024, 33, 0}, Shape{40, 300, 2100, 12}})
+    for (float zeros : {.3f, .6f}) {
+      set_threads(1);
+      const auto one = all_results(shape, zeros, precision());
+      for (int count : {2, 4}) {
+        set_threads(count);
+        const auto more = all_results(shape, zeros, precision());
+        ASSERT_EQ(one.size(), more.size());
+        for (std::size_t i = 0; i < one.size(); ++i)
+          ASSERT_EQ(one[i], more[i]) << shape.text() << ", " << count << " threads";
+      }
     }
-  }
 }
 
 // Inputs that are a background but for some entries, hidden in parts.

@@ -207,6 +207,7 @@ constexpr Kernels kKernels = {.factors = kFactors,
                               .update = update<Avx512>,
                               .round = round<Avx512, Bf16Pairs>,
                               .scatter = scatter<Avx512, Bf16Pairs>,
+                              .gate = gate<Avx512>,
                               .combine = combine<Avx512>};
 
 }  // namespace

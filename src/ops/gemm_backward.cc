@@ -184,6 +184,8 @@ void linear_backward(MatrixView<const float> X, MatrixView<const float> dY, bool
   assert(X.cols == W.value.rows && dY.rows == X.rows && dY.cols == W.value.cols);
   assert(dX.rows == 0 || (dX.rows == X.rows && dX.cols == X.cols));
   if (W.value.empty()) return;
+  if (precision == Precision::f32 && mask_by_input && dX.rows != 0 && gated_backward_pays(X, dY.cols))
+    return gated_backward(kernels(precision), X, dY, rule, W, b, dX);
   Backward work{kernels(precision), X, dY, mask_by_input, W, b, dX, {rule, W.decay}, {rule, b.decay}};
 
   thread_local Scratch row_scratch, right_scratch, bias_scratch;

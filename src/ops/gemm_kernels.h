@@ -133,6 +133,8 @@ struct TileEnd {
 };
 
 constexpr std::size_t kSparseStrip = 64;  // columns of W that Kernels::scatter takes
+constexpr std::size_t kGateStrip = 128;  // outputs that Kernels::gate takes
+constexpr std::size_t kGateLanes = 16;   // in which it leaves the sums of dX
 constexpr std::size_t kFewRows = 4;  // up to here W is used as it lies, without packing (Kernels::direct)
 
 struct Kernels {
@@ -189,6 +191,10 @@ struct Kernels {
 
   // Sparse inputs (sparse_kernels.h); X and dY are already rounded. Y (rows, kSparseStrip) += X W, n columns.
   void (*scatter)(const SparseColumns& X, const float* W, std::size_t stride, std::size_t n, float* Y);
+  // One input of a gated layer (gemm_gated.cc), whose entries are given, for kGateStrip outputs: gradient =
+  // Σ value dY(row), and kGateLanes sums for each entry += parts of W · dY(row). dY has rows of kGateStrip.
+  void (*gate)(const SparseColumns::Entry* entries, std::size_t count, const float* W, const float* dY,
+               float* gradient, float* sums);
   // Row j of Xᵀ dY, n columns; `shown`: the sum of dY over the rows that show column j.
   void (*combine)(const SparseColumns& X, std::size_t j, const float* shown, const float* dY,
                   std::size_t stride, std::size_t n, float* gradient);
@@ -207,5 +213,12 @@ const Kernels& amx_kernels();   // likewise
 
 // For the instruction set in use.
 const Kernels& kernels(Precision precision);
+
+// linear_backward() in f32 with mask_by_input and dX, by the entries of X that are not zero (gemm_gated.cc); and
+// whether they are few enough.
+bool gated_backward_pays(MatrixView<const float> X, std::size_t out);
+void gated_backward(const Kernels& k, MatrixView<const float> X, MatrixView<const float> dY,
+                    const UpdateRule& rule, ParameterView<float> W, ParameterView<float> b,
+                    MatrixView<float> dX);
 
 }  // namespace lacuna

@@ -390,6 +390,7 @@ constexpr Kernels make_kernels(std::size_t factors, std::size_t depth) {
           .update = update<S>,
           .round = round<S, Elements>,
           .scatter = scatter<S, Elements>,
+          .gate = gate<S>,
           .combine = combine<S>};
 }
 

@@ -91,5 +91,39 @@ void combine(const SparseColumns& X, std::size_t j, const float* shown, const fl
            [rest](float* p, Vector v) { S::store_some(p, v, rest); });
 }
 
+// See Kernels::gate. As many vectors at a time as there are registers for W and for its gradient.
+template <class S>
+void gate(const SparseColumns::Entry* entries, std::size_t count, const float* W, const float* dY,
+          float* gradient, float* sums) {
+  using Vector = typename S::Vector;
+  constexpr std::size_t kVectors = S::kLanes == 16 ? 8 : 4, kWidth = kVectors * S::kLanes;
+  static_assert(kGateStrip % kWidth == 0 && kGateLanes % S::kLanes == 0);
+  for (std::size_t c = 0; c < kGateStrip; c += kWidth) {
+    Vector w[kVectors], g[kVectors];
+#pragma GCC unroll 8
+    for (std::size_t v = 0; v < kVectors; ++v) {
+      w[v] = S::load(W + c + v * S::kLanes);
+      g[v] = S::set(0);
+    }
+    for (std::size_t e = 0; e < count; ++e) {
+      const float* const y = dY + entries[e].row * kGateStrip + c;
+      const Vector x = S::set(entries[e].value);
+      Vector even = S::load(sums + e * kGateLanes), odd = S::set(0);
+#pragma GCC unroll 8
+      for (std::size_t v = 0; v < kVectors; v += 2) {
+        Vector first = S::load(y + v * S::kLanes), second = S::load(y + (v + 1) * S::kLanes);
+        asm("" : "+v"(first), "+v"(second));  // g++ would load them twice
+        g[v] = S::multiply_add(x, first, g[v]);
+        even = S::multiply_add(w[v], first, even);
+        g[v + 1] = S::multiply_add(x, second, g[v + 1]);
+        odd = S::multiply_add(w[v + 1], second, odd);
+      }
+      S::store(sums + e * kGateLanes, even + odd);
+    }
+#pragma GCC unroll 8
+    for (std::size_t v = 0; v < kVectors; ++v) S::store(gradient + c + v * S::kLanes, g[v]);
+  }
+}
+
 }  // namespace
 }  // namespace lacuna
