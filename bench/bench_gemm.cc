@@ -156,8 +156,8 @@ Timing take_turns(double seconds, Peer& peer, F&& work) {
 
 // With weights packed once, as predictions have them. A CPU's tiles can run at a third of their speed for a
 // moment, when the core's other thread is busy with somebody else's work. So products and the raw loop take
-// turns of a fraction of a millisecond, and only those turns count, if there are any, between two in which the
-// raw loop ran freely.
+// turns of a fraction of a millisecond, and only those turns count, if there are any, between two in which
+// the raw loop ran freely.
 void print_packed(MatrixView<const float> X, MatrixView<const float> W, std::span<const float> b,
                   const std::string& size, MatrixView<float> Y, double seconds, int count) {
   constexpr double kTurn = .3e-3, kFree = .9;
@@ -177,7 +177,8 @@ void print_packed(MatrixView<const float> X, MatrixView<const float> W, std::spa
   const auto by_peak = [](const Turn& one, const Turn& other) { return one.peak < other.peak; };
   const double best = std::max_element(turns.begin(), turns.end(), by_peak)->peak;
   std::erase_if(turns, [&](const Turn& t) { return t.peak < kFree * best; });
-  std::sort(turns.begin(), turns.end(), [](const Turn& one, const Turn& other) { return one.rate < other.rate; });
+  std::sort(turns.begin(), turns.end(),
+            [](const Turn& one, const Turn& other) { return one.rate < other.rate; });
   const double median = turns[turns.size() / 2].rate;
   print({.name = fmt::format("gemm bf16 forward, packed weights {}", size),
          .value = median * 1e-9,

@@ -12,7 +12,7 @@ namespace lacuna {
 namespace {
 
 constexpr std::size_t kLine = 64, kHuge = std::size_t{2} << 20;
-constexpr std::size_t kLarge = 2 * kHuge;             // from here on a matrix has huge pages of its own
+constexpr std::size_t kLarge = 2 * kHuge;              // from here on a matrix has huge pages of its own
 constexpr std::size_t kShared = std::size_t{1} << 14;  // from here on it shares them with others
 
 std::size_t round_up(std::size_t bytes, std::size_t unit) {
@@ -116,8 +116,7 @@ SharedPages& shared_pages() {
 void* allocate_zeroed(std::size_t bytes) {
   const std::size_t rounded = round_up(bytes, bytes >= kLarge ? kHuge : kLine);
   void* memory = nullptr;
-  if (bytes >= kLarge)
-    memory = allocate_huge(rounded);
+  if (bytes >= kLarge) memory = allocate_huge(rounded);
 #ifndef __SANITIZE_ADDRESS__  // which watches over every matrix only if it has memory of its own
   else if (bytes >= kShared)
     memory = shared_pages().take(rounded);

@@ -95,8 +95,8 @@ struct Product {
   const Finish& last;
   MatrixView<float> C;
 
-  Split split =
-      split_for(C.rows, k.side, C.cols, kVector, static_cast<std::size_t>(threads()), {lies ? kReading : kReadingAndPacking, 0});
+  Split split = split_for(C.rows, k.side, C.cols, kVector, static_cast<std::size_t>(threads()),
+                          {lies ? kReading : kReadingAndPacking, 0});
   Panels blocks{L.depth(), k.depth, k.factors};
 
   // n columns of a block, and what the thread wants after them.

@@ -59,8 +59,8 @@ struct Rounded {
 };
 
 constexpr Kernels kF32 = make_kernels<Avx512F32, AsIs, Pack512<AsIs>>(1, 512);
-// 256 rows of a tile's columns of W, 32 KB, stay in a nearest cache of 48 KB while all of X meets them; one of
-// 32 KB holds neither these nor 512, and sums would only be stored more often.
+// 256 rows of a tile's columns of W, 32 KB, stay in a nearest cache of 48 KB while all of X meets them; one
+// of 32 KB holds neither these nor 512, and sums would only be stored more often.
 constexpr Kernels kRoomyF32 = [] {
   Kernels k = kF32;
   k.depth = 256;

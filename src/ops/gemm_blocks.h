@@ -62,8 +62,8 @@ inline Split split_for(std::size_t rows, std::size_t side, std::size_t columns, 
   std::size_t best = 1, least = 0;
   for (std::size_t r = 1; r <= std::min(workers, sides); ++r) {
     if (workers % r != 0) continue;
-    const std::size_t cost = (ceil_div(sides, r) * side + costs.reading) *
-                             (ceil_div(units, workers / r) * unit + costs.packing);
+    const std::size_t cost =
+        (ceil_div(sides, r) * side + costs.reading) * (ceil_div(units, workers / r) * unit + costs.packing);
     if (least == 0 || cost < least) best = r, least = cost;
   }
   const std::size_t most = std::min(ceil_div(units, workers / best) * unit, kWidest);

@@ -14,8 +14,8 @@
 namespace lacuna {
 namespace {
 
-constexpr std::size_t kInputs = 64;  // that go through the outputs together, strip by strip
-constexpr std::size_t kSoon = 3;     // rows of W that are asked for ahead
+constexpr std::size_t kInputs = 64;     // that go through the outputs together, strip by strip
+constexpr std::size_t kSoon = 3;        // rows of W that are asked for ahead
 constexpr std::size_t kNeighbours = 4;  // blocks of inputs that a task takes
 
 struct Gated {
@@ -52,8 +52,8 @@ struct Gated {
     k.update(bias_step, sums, 0, 1, count, parameters(b, 0, j));
   }
 
-  // Inputs i0 .. i0 + size; `end`: where the task ends. The lists of a block's entries, their sums and a strip
-  // of dY stay in the nearest caches.
+  // Inputs i0 .. i0 + size; `end`: where the task ends. The lists of a block's entries, their sums and a
+  // strip of dY stay in the nearest caches.
   void run(std::size_t i0, std::size_t size, std::size_t end) const {
     thread_local Scratch entry_scratch, sum_scratch;
     auto* const entries = reinterpret_cast<SparseColumns::Entry*>(entry_scratch.words(2 * size * n + 2));
@@ -115,8 +115,8 @@ struct Gated {
 
 }  // namespace
 
-// The lists and sums of an input cost as much as half a strip. Where the shares meet was measured: at 16 to 128
-// rows, for layers of both networks.
+// The lists and sums of an input cost as much as half a strip. Where the shares meet was measured: at 16 to
+// 128 rows, for layers of both networks.
 bool gated_backward_pays(MatrixView<const float> X, std::size_t out) {
   constexpr std::size_t kFewest = 16;
   constexpr double kMost = .7;

@@ -133,8 +133,8 @@ struct TileEnd {
 };
 
 constexpr std::size_t kSparseStrip = 64;  // columns of W that Kernels::scatter takes
-constexpr std::size_t kGateStrip = 128;  // outputs that Kernels::gate takes
-constexpr std::size_t kGateLanes = 16;   // in which it leaves the sums of dX
+constexpr std::size_t kGateStrip = 128;   // outputs that Kernels::gate takes
+constexpr std::size_t kGateLanes = 16;    // in which it leaves the sums of dX
 constexpr std::size_t kFewRows = 4;  // up to here W is used as it lies, without packing (Kernels::direct)
 
 struct Kernels {
@@ -214,8 +214,8 @@ const Kernels& amx_kernels();   // likewise
 // For the instruction set in use.
 const Kernels& kernels(Precision precision);
 
-// linear_backward() in f32 with mask_by_input and dX, by the entries of X that are not zero (gemm_gated.cc); and
-// whether they are few enough.
+// linear_backward() in f32 with mask_by_input and dX, by the entries of X that are not zero (gemm_gated.cc);
+// and whether they are few enough.
 bool gated_backward_pays(MatrixView<const float> X, std::size_t out);
 void gated_backward(const Kernels& k, MatrixView<const float> X, MatrixView<const float> dY,
                     const UpdateRule& rule, ParameterView<float> W, ParameterView<float> b,

@@ -72,8 +72,8 @@ inline void transpose16(__m512 (&rows)[16]) {
   }
 }
 
-// The same of 16 numbers each at source, source + stride, ...: a register is put together from four rows while
-// they are loaded, which leaves half of the shuffles.
+// The same of 16 numbers each at source, source + stride, ...: a register is put together from four rows
+// while they are loaded, which leaves half of the shuffles.
 inline void load_transposed16(const float* source, std::size_t stride, __m512 (&columns)[16]) {
 #pragma GCC unroll 4
   for (std::size_t c = 0; c < 16; c += 4) {

@@ -54,13 +54,14 @@ void linear_forward(MatrixView<const float> X, const PackedWeights& W, std::span
     for (std::size_t j = column; j < end; j += k.columns)
       for (std::size_t p = 0; p < panels.count; ++p)
         k.tile(words, left + p * words * k.rows, W.panel(j), &Y(row + panels.begin(p), j), Y.stride,
-               panels.size(p), std::min(k.columns, end - j), {false, b.empty() ? nullptr : b.data() + j, relu},
-               nothing);
+               panels.size(p), std::min(k.columns, end - j),
+               {false, b.empty() ? nullptr : b.data() + j, relu}, nothing);
   };
   const Panels chunks(X.rows, std::max(kLeftWords / words, k.rows) / k.side * k.side, k.side);
   for (std::size_t c = 0; c < chunks.count; ++c) {
-    const Split split = split_for(chunks.size(c), k.side, W.out(), k.columns,
-                                  static_cast<std::size_t>(threads()), W.words() <= kNearWords ? kNear : kFar);
+    const Split split =
+        split_for(chunks.size(c), k.side, W.out(), k.columns, static_cast<std::size_t>(threads()),
+                  W.words() <= kNearWords ? kNear : kFar);
     const std::size_t tasks = split.rows.count * split.columns.count;
     const double work = static_cast<double>(chunks.size(c) * W.in()) * static_cast<double>(W.out());
     parallel_for(tasks, grain_for(tasks, work), [&](std::size_t first, std::size_t end) {
