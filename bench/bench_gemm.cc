@@ -194,6 +194,12 @@ void bench_layer(const std::string& program, std::size_t n, const Shape& shape, 
   const Rows X(n, shape.in, true), dY(n, shape.out, true), W(shape.in, shape.out, true),
       momentum(shape.in, shape.out), Y(n, shape.out), dX(n, shape.in);
   Matrix<float> b(1, shape.out), b_momentum(1, shape.out);
+  Rows rectified(n, shape.in, true);
+  double share_above_zero = 0;
+  for (float& x : rectified.memory.values()) {
+    x = std::max(x, 0.f);
+    share_above_zero += x > 0 ? 1 / static_cast<double>(rectified.memory.values().size()) : 0;
+  }
   UpdateRule rule;
   rule.rate = 1e-6;
   const std::string size = fmt::format("{}x{}x{}", n, shape.in, shape.out);
@@ -208,12 +214,17 @@ void bench_layer(const std::string& program, std::size_t n, const Shape& shape, 
            peer.label(), peer.seconds() / forward.best, limit * 1e-9, work / forward.best / limit,
            forward.spread()});
     if (low) print_packed(X.view, W.view, b.row(0), size, Y.view, seconds, count);
-    const Timing backward = measure(seconds, [&] {
-      linear_backward(X.view, dY.view, true, precision, rule, {W.view, momentum.view, {}, {}},
-                      {b, b_momentum, {}, {}}, dX.view);
-    });
-    print({fmt::format("gemm {} backward with update {}", label, size), 2 * work / backward.best * 1e-9,
-           "GFLOP/s", "", 0, limit * 1e-9, 2 * work / backward.best / limit, backward.spread()});
+    const auto backward = [&](const Rows& inputs, const char* kind, double needed) {
+      const Timing t = measure(seconds, [&] {
+        linear_backward(inputs.view, dY.view, true, precision, rule, {W.view, momentum.view, {}, {}},
+                        {b, b_momentum, {}, {}}, dX.view);
+      });
+      const double rate = 2 * work * needed / t.best;
+      print({fmt::format("gemm {} backward{} with update {}", label, kind, size), rate * 1e-9, "GFLOP/s", "",
+             0, limit * 1e-9, rate / limit, t.spread()});
+    };
+    backward(X, "", 1);
+    if (!low) backward(rectified, " of ReLU's outputs (what is not zero counts)", share_above_zero);
   }
 }
 

@@ -119,7 +119,7 @@ struct Gated {
 // 128 rows, for layers of both networks.
 bool gated_backward_pays(MatrixView<const float> X, std::size_t out) {
   constexpr std::size_t kFewest = 16;
-  constexpr double kMost = .7;
+  constexpr double kMost = .75;
   if (X.rows < kFewest) return false;
   std::size_t count = 0;
   for (std::size_t r = 0; r < X.rows; ++r) {
