@@ -68,7 +68,7 @@ struct Gated {
       }
       runs[i].end = count;
     }
-    float* const sums = sum_scratch.floats(count * kGateLanes);
+    float* const sums = sum_scratch.floats(size * n * kGateLanes);  // room for all: batches differ in zeros
     std::fill_n(sums, count * kGateLanes, 0.f);
 
     for (std::size_t strip = 0; strip < strips; ++strip)
