@@ -74,24 +74,22 @@ class SharedPages {
       }
       return nullptr;
     }
-    void give_back(char* memory) {
-      const auto block = taken_.find(memory);
-      std::size_t bytes = block->second;
-      taken_.erase(block);
+    void give_back(char* memory) {  // allocates nothing
+      auto gap = taken_.extract(memory);
       const auto after = gaps_.lower_bound(memory);
       if (after != gaps_.begin()) {  // one gap with its neighbours
         const auto before = std::prev(after);
         if (before->first + before->second == memory) {
-          memory = before->first;
-          bytes += before->second;
+          gap.key() = before->first;
+          gap.mapped() += before->second;
           gaps_.erase(before);
         }
       }
-      if (after != gaps_.end() && after->first == memory + bytes) {
-        bytes += after->second;
+      if (after != gaps_.end() && after->first == gap.key() + gap.mapped()) {
+        gap.mapped() += after->second;
         gaps_.erase(after);
       }
-      gaps_.emplace(memory, bytes);
+      gaps_.insert(std::move(gap));
     }
     bool unused() const { return taken_.empty(); }
 
