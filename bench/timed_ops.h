@@ -7,6 +7,7 @@
 #include <string>
 #include <utility>
 
+#include "ops/gemm_kernels.h"
 #include "ops/ops.h"
 #include "ops/peaks.h"
 
@@ -63,6 +64,7 @@ class TimedOps final : public Ops<float> {
                        ParameterView<float> b, Output dX) const override {
     auto& part = time("linear backward + update",
                       [&] { inner_->linear_backward(X, dY, mask_by_input, rule, W, b, dX); });
+    // In f32 nothing is multiplied by the zeros of ReLU, backward.
     const bool gated = precision_ == Precision::f32 && mask_by_input && !dX.empty();
     part.flops += (dX.empty() ? 2. : 4.) * static_cast<double>(gated ? not_zero(X) : X.size()) *
                   static_cast<double>(W.value.cols);
@@ -169,16 +171,6 @@ class TimedOps final : public Ops<float> {
   static double update_bytes(const ParameterView<float>& W) {
     const int arrays = 2 + (W.second.empty() ? 0 : 1) + (W.mean.empty() ? 0 : 1);
     return 8. * arrays * static_cast<double>(W.value.size());
-  }
-  // In f32 nothing is multiplied by the zeros of ReLU, backward.
-  static std::size_t not_zero(Input X) {
-    std::size_t count = 0;
-    for (std::size_t r = 0; r < X.rows; ++r) {
-      std::uint32_t in_row = 0;
-      for (float x : X.row(r)) in_row += x != 0;
-      count += in_row;
-    }
-    return count;
   }
   // Multiplications for each output: deviations, and one row for the background.
   static double needed(const Deviations& X) { return static_cast<double>(X.count() + X.columns().cols); }

@@ -60,8 +60,7 @@ struct Backward {
       const float* row = &dY(r, j);
       for (std::size_t c = 0; c < size; ++c) sums[c] += row[c];
     }
-    const auto at = [&](MatrixView<float> A) { return A.empty() ? nullptr : A.data + j; };
-    k.update(bias_step, sums, 0, 1, size, {at(b.value), at(b.first), at(b.second), at(b.mean), 0, 0, 0, 0});
+    k.update(bias_step, sums, 0, 1, size, parameters_at(b, 0, j));
   }
 
   // A strip: inputs i .. i + size of W, as many as a panel has, times block o of the outputs.
@@ -125,17 +124,12 @@ struct Backward {
         const std::uint32_t* const columns = right + (o0 + j) / k.columns * right_words;
         const std::size_t many = std::min(k.columns, outputs - j);
         if (by_tile)
-          k.sgd_tile(row_words, left, columns, step, parameters(i, o0 + j), count, many, ahead);
+          k.sgd_tile(row_words, left, columns, step, parameters_at(W, i, o0 + j), count, many, ahead);
         else
           k.tile(row_words, left, columns, gradient + j, k.outputs, whole(count), whole(many), {}, ahead);
       }
-      if (!by_tile) k.update(step, gradient, k.outputs, count, outputs, parameters(i, o0));
+      if (!by_tile) k.update(step, gradient, k.outputs, count, outputs, parameters_at(W, i, o0));
     }
-  }
-  Kernels::Parameters parameters(std::size_t i, std::size_t j) const {
-    const auto at = [&](MatrixView<float> A) { return A.empty() ? nullptr : &A(i, j); };
-    return {at(W.value),    at(W.first),    at(W.second),    at(W.mean),
-            W.value.stride, W.first.stride, W.second.stride, W.mean.stride};
   }
 
   // Inputs i0 .. i0 + size of W, block by block of outputs and in it strip by strip: dX with the old weights,

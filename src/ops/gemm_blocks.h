@@ -1,4 +1,4 @@
-// How the drivers of the products cut their work: shared by gemm.cc and gemm_backward.cc.
+// How the drivers of the products cut their work: shared by gemm*.cc and sparse.cc.
 #pragma once
 
 #include <algorithm>

@@ -33,11 +33,6 @@ struct Gated {
   const float* rows_of(std::size_t strip) const { return strip_rows + strip * n * kGateStrip; }
   std::size_t outputs(std::size_t strip) const { return std::min(kGateStrip, out - strip * kGateStrip); }
 
-  Kernels::Parameters parameters(const ParameterView<float>& P, std::size_t i, std::size_t j) const {
-    const auto at = [&](MatrixView<float> A) { return A.empty() ? nullptr : &A(i, j); };
-    return {at(P.value), at(P.first), at(P.second), at(P.mean), 0, 0, 0, 0};
-  }
-
   // Copies a strip of dY, and updates its biases.
   void prepare(std::size_t strip) const {
     const std::size_t j = strip * kGateStrip, count = outputs(strip);
@@ -49,7 +44,7 @@ struct Gated {
     std::fill_n(sums, count, 0.f);
     for (std::size_t r = 0; r < n; ++r)
       for (std::size_t c = 0; c < count; ++c) sums[c] += to[r * kGateStrip + c];
-    k.update(bias_step, sums, 0, 1, count, parameters(b, 0, j));
+    k.update(bias_step, sums, 0, 1, count, parameters_at(b, 0, j));
   }
 
   // Inputs i0 .. i0 + size; `end`: where the task ends. The lists of a block's entries, their sums and a
@@ -87,7 +82,7 @@ struct Gated {
         }
         k.gate(entries + runs[i].begin, runs[i].end - runs[i].begin, weights, rows_of(strip), gradient,
                sums + runs[i].begin * kGateLanes);
-        k.update(step, gradient, 0, 1, width, parameters(W, i0 + i, j));
+        k.update(step, gradient, 0, 1, width, parameters_at(W, i0 + i, j));
       }
 
     for (std::size_t r = 0; r < n; ++r) std::fill_n(&dX(r, i0), size, 0.f);
@@ -115,20 +110,24 @@ struct Gated {
 
 }  // namespace
 
-// The lists and sums of an input cost as much as half a strip. Where the shares meet was measured: at 16 to
-// 128 rows, for layers of both networks.
-bool gated_backward_pays(MatrixView<const float> X, std::size_t out) {
-  constexpr std::size_t kFewest = 16;
-  constexpr double kMost = .75;
-  if (X.rows < kFewest) return false;
+std::size_t not_zero(MatrixView<const float> X) {
   std::size_t count = 0;
   for (std::size_t r = 0; r < X.rows; ++r) {
     std::uint32_t in_row = 0;
     for (float x : X.row(r)) in_row += x != 0;
     count += in_row;
   }
+  return count;
+}
+
+// The lists and sums of an input cost as much as half a strip. Where the shares meet was measured: at 16 to
+// 128 rows, for layers of both networks.
+bool gated_backward_pays(MatrixView<const float> X, std::size_t out) {
+  constexpr std::size_t kFewest = 16;
+  constexpr double kMost = .75;
+  if (X.rows < kFewest) return false;
   const auto work = static_cast<double>(ceil_div(out, kGateStrip) * kGateStrip + kGateStrip / 2);
-  return static_cast<double>(count) * work <= kMost * static_cast<double>(X.size() * out);
+  return static_cast<double>(not_zero(X)) * work <= kMost * static_cast<double>(X.size() * out);
 }
 
 void gated_backward(const Kernels& k, MatrixView<const float> X, MatrixView<const float> dY,

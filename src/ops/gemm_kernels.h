@@ -163,7 +163,7 @@ struct Kernels {
                std::size_t stride, std::size_t m, std::size_t n, const TileEnd& end, Ahead& ahead);
 
   // SGD without an average: the step of m x n parameters whose gradient is left panel * right panel, while
-  // that is in registers. Null where sums cannot be used there.
+  // that is in registers. Null where sums get there only through memory.
   void (*sgd_tile)(std::size_t words, const std::uint32_t* left, const std::uint32_t* right,
                    const UpdateCoefficients<float>& k, const Parameters& p, std::size_t m, std::size_t n,
                    Ahead& ahead);
@@ -214,8 +214,16 @@ const Kernels& amx_kernels();   // likewise
 // For the instruction set in use.
 const Kernels& kernels(Precision precision);
 
+// The parameters of P from (i, j) on.
+inline Kernels::Parameters parameters_at(const ParameterView<float>& P, std::size_t i, std::size_t j) {
+  const auto at = [&](MatrixView<float> A) { return A.empty() ? nullptr : &A(i, j); };
+  return {at(P.value),    at(P.first),    at(P.second),    at(P.mean),
+          P.value.stride, P.first.stride, P.second.stride, P.mean.stride};
+}
+
 // linear_backward() in f32 with mask_by_input and dX, by the entries of X that are not zero (gemm_gated.cc);
 // and whether they are few enough.
+std::size_t not_zero(MatrixView<const float> X);  // how many
 bool gated_backward_pays(MatrixView<const float> X, std::size_t out);
 void gated_backward(const Kernels& k, MatrixView<const float> X, MatrixView<const float> dY,
                     const UpdateRule& rule, ParameterView<float> W, ParameterView<float> b,

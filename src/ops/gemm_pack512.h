@@ -72,31 +72,6 @@ inline void transpose16(__m512 (&rows)[16]) {
   }
 }
 
-// The same of 16 numbers each at source, source + stride, ...: a register is put together from four rows
-// while they are loaded, which leaves half of the shuffles.
-inline void load_transposed16(const float* source, std::size_t stride, __m512 (&columns)[16]) {
-#pragma GCC unroll 4
-  for (std::size_t c = 0; c < 16; c += 4) {
-    __m512 r[4];  // r[i], 128-bit lane L: columns c .. c + 3 of row 4L + i
-#pragma GCC unroll 4
-    for (std::size_t i = 0; i < 4; ++i) {
-      const auto part = [&](std::size_t row) { return _mm_loadu_ps(source + row * stride + c); };
-      r[i] = _mm512_castps128_ps512(part(i));
-      r[i] = _mm512_insertf32x4(r[i], part(4 + i), 1);
-      r[i] = _mm512_insertf32x4(r[i], part(8 + i), 2);
-      r[i] = _mm512_insertf32x4(r[i], part(12 + i), 3);
-    }
-    const __m512d low0 = _mm512_castps_pd(_mm512_unpacklo_ps(r[0], r[1])),
-                  high0 = _mm512_castps_pd(_mm512_unpackhi_ps(r[0], r[1])),
-                  low1 = _mm512_castps_pd(_mm512_unpacklo_ps(r[2], r[3])),
-                  high1 = _mm512_castps_pd(_mm512_unpackhi_ps(r[2], r[3]));
-    columns[c] = _mm512_castpd_ps(_mm512_unpacklo_pd(low0, low1));
-    columns[c + 1] = _mm512_castpd_ps(_mm512_unpackhi_pd(low0, low1));
-    columns[c + 2] = _mm512_castpd_ps(_mm512_unpacklo_pd(high0, high1));
-    columns[c + 3] = _mm512_castpd_ps(_mm512_unpackhi_pd(high0, high1));
-  }
-}
-
 // Elements says what a word is: kGroup numbers; across(p, stride, mask, left) makes words of the columns at
 // p, `left` rows remaining; along(p, count) makes 16 words of the up to 16 * kGroup numbers at p.
 template <class Elements>
@@ -122,14 +97,10 @@ struct Pack512 {
       for (std::size_t g = 0; g < groups; g += 16) {
         const std::size_t k = g * Elements::kGroup;
         __m512 block[16];
-        if (Elements::kAsIs && rows == 16 && depth - k >= 16) {
-          load_transposed16(source + i * stride + k, stride, block);
-        } else {
-          for (std::size_t r = 0; r < 16; ++r)
-            block[r] =
-                r < rows ? Elements::along(source + (i + r) * stride + k, depth - k) : _mm512_setzero_ps();
-          transpose16(block);
-        }
+        for (std::size_t r = 0; r < 16; ++r)
+          block[r] =
+              r < rows ? Elements::along(source + (i + r) * stride + k, depth - k) : _mm512_setzero_ps();
+        transpose16(block);
         const std::size_t count = groups - g < 16 ? groups - g : 16;
         for (std::size_t j = 0; j < count; ++j)
           _mm512_mask_storeu_ps(panel + (g + j) * kPitch + i, first16(kPitch - i), block[j]);

@@ -105,9 +105,6 @@ void sparse_backward(const Deviations& deviations, MatrixView<const float> dY, c
   assert(X.cols == W.value.rows && dY.rows == X.rows && dY.cols == W.value.cols);
   const Kernels& k = kernels(deviations.precision());
   const UpdateCoefficients<float> step{rule, W.decay}, bias_step{rule, b.decay};
-  const auto at = [](MatrixView<float> A, std::size_t i, std::size_t j) {
-    return A.empty() ? nullptr : &A(i, j);
-  };
   const std::size_t out = W.value.cols;
   const auto workers = static_cast<std::size_t>(threads());
   const Panels parts(
@@ -125,8 +122,7 @@ void sparse_backward(const Deviations& deviations, MatrixView<const float> dY, c
         std::fill_n(gradient, n, 0.f);
         for (std::size_t r = 0; r < X.rows; ++r)
           for (std::size_t i = 0; i < n; ++i) gradient[i] += dY(r, c + i);
-        k.update(bias_step, gradient, 0, 1, n,
-                 {at(b.value, 0, c), at(b.first, 0, c), at(b.second, 0, c), at(b.mean, 0, c), 0, 0, 0, 0});
+        k.update(bias_step, gradient, 0, 1, n, parameters_at(b, 0, c));
       }
       std::fill_n(shown, n, 0.f);
       const SparseColumns::Border* border = X.borders;
@@ -140,8 +136,7 @@ void sparse_backward(const Deviations& deviations, MatrixView<const float> dY, c
             for (std::size_t i = 0; i < n && !A.empty(); i += kVector)
               __builtin_prefetch(&A(j + kSoon, c + i), 0, 2);
         k.combine(X, j, shown, dy, stride, n, gradient);
-        k.update(step, gradient, 0, 1, n,
-                 {&W.value(j, c), &W.first(j, c), at(W.second, j, c), at(W.mean, j, c), 0, 0, 0, 0});
+        k.update(step, gradient, 0, 1, n, parameters_at(W, j, c));
       }
     }
   });

@@ -1,5 +1,6 @@
-// The two inner loops of a first layer from sparse inputs (sparse.h), over the description `S` of an
-// instruction set. Internal linkage, see gemm_tiles.h.
+// The inner loops of layers that leave zeros out, over the description `S` of an instruction set: two of a
+// first layer from sparse inputs (sparse.h), one of layers whose input has been through ReLU (gemm_gated.cc).
+// Internal linkage, see gemm_tiles.h.
 #pragma once
 
 #include "ops/gemm_kernels.h"
