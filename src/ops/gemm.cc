@@ -154,7 +154,8 @@ struct Product {
           const std::uint32_t* const panel = packs ? packed + p * words * k.rows : nullptr;
           float* const sums = &C(row + panels.begin(p), j);
           if (!lies) {
-            k.tile(words, panel, right, sums, C.stride, panels.size(p), at.n, at.end, ahead);
+            k.tile({words, panel, right, PanelPair::Passing::left}, sums, C.stride, panels.size(p), at.n,
+                   at.end, ahead);
             continue;
           }
           const std::size_t n0 = at.next_depth * p / panels.count,

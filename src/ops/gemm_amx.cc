@@ -72,23 +72,36 @@ void right_across(const float* source, std::size_t stride, std::size_t width, st
   }
 }
 
+using Passing = PanelPair::Passing;
+
+template <int kTile, bool kPassing>
+[[gnu::always_inline]] inline void load_factor(const std::uint32_t* tile) {
+  if constexpr (kPassing)
+    load_passing_tile<kTile>(tile, kSide);
+  else
+    load_tile<kTile>(tile, kSide);
+}
+
 // Registers 0..3: sums (0 1 / 2 3); 4, 5: left; 6, 7: right. kTall: more than 16 rows, kWide: columns. Each
 // register is loaded for the next step as soon as this one needs it no more, which is between the products.
-template <bool kTall, bool kWide>
-void multiply(std::size_t words, const std::uint32_t* left, const std::uint32_t* right, Ahead& ahead) {
+template <bool kTall, bool kWide, Passing kPassing>
+void multiply(const PanelPair& panels, Ahead& ahead) {
+  constexpr bool kLeft = kPassing == Passing::left, kRight = kPassing == Passing::right;
+  const std::uint32_t *left = panels.left, *right = panels.right;
+  std::size_t words = panels.words;
   if (words == 0) return;
-  load_tile<4>(left, kSide);
-  load_tile<6>(right, kSide);
-  if constexpr (kWide) load_tile<7>(right + kTile, kSide);
+  load_factor<4, kLeft>(left);
+  load_factor<6, kRight>(right);
+  if constexpr (kWide) load_factor<7, kRight>(right + kTile);
   const auto step = [&]<bool kLast>() __attribute__((always_inline)) {
     dot_tiles<0, 4, 6>();
-    if constexpr (kTall) load_tile<5>(left + kTile, kSide);
+    if constexpr (kTall) load_factor<5, kLeft>(left + kTile);
     if constexpr (kWide) dot_tiles<1, 4, 7>();
-    if constexpr (!kLast) load_tile<4>(left + kStep, kSide);
+    if constexpr (!kLast) load_factor<4, kLeft>(left + kStep);
     if constexpr (kTall) dot_tiles<2, 5, 6>();
-    if constexpr (!kLast) load_tile<6>(right + kStep, kSide);
+    if constexpr (!kLast) load_factor<6, kRight>(right + kStep);
     if constexpr (kTall && kWide) dot_tiles<3, 5, 7>();
-    if constexpr (!kLast && kWide) load_tile<7>(right + kStep + kTile, kSide);
+    if constexpr (!kLast && kWide) load_factor<7, kRight>(right + kStep + kTile);
     for (std::size_t turn = 0; turn < kSide / Ahead::kTurn; ++turn) ahead.fetch();
   };
   for (; words > kSide; words -= kSide, left += kStep, right += kStep) step.template operator()<false>();
@@ -118,8 +131,8 @@ void finish_tile(float* C, std::size_t stride, std::size_t m, std::size_t n, con
 }
 
 template <bool kTall, bool kWide>
-void fixed_tile(std::size_t words, const std::uint32_t* left, const std::uint32_t* right, float* C,
-                std::size_t stride, std::size_t m, std::size_t n, const TileEnd& end, Ahead& ahead) {
+void fixed_tile(const PanelPair& panels, float* C, std::size_t stride, std::size_t m, std::size_t n,
+                const TileEnd& end, Ahead& ahead) {
   alignas(64) float sums[kRows * kColumns];
   const bool whole = m % kSide == 0 && n % kSide == 0;
   if (end.accumulate) {  // the sums begin with what C holds
@@ -139,7 +152,10 @@ void fixed_tile(std::size_t words, const std::uint32_t* left, const std::uint32_
     if constexpr (kTall) zero_tile<2>();
     if constexpr (kTall && kWide) zero_tile<3>();
   }
-  multiply<kTall, kWide>(words, left, right, ahead);
+  if (panels.passing == Passing::left)
+    multiply<kTall, kWide, Passing::left>(panels, ahead);
+  else
+    multiply<kTall, kWide, Passing::right>(panels, ahead);
   float* const target = whole ? C : sums;
   const std::size_t distance = whole ? stride : kColumns;
   store_tile<0>(target, distance);
@@ -153,17 +169,17 @@ void fixed_tile(std::size_t words, const std::uint32_t* left, const std::uint32_
   if (end.bias != nullptr || end.relu) finish_tile(C, stride, m, n, end);
 }
 
-void tile(std::size_t words, const std::uint32_t* left, const std::uint32_t* right, float* C,
-          std::size_t stride, std::size_t m, std::size_t n, const TileEnd& end, Ahead& ahead) {
+void tile(const PanelPair& panels, float* C, std::size_t stride, std::size_t m, std::size_t n,
+          const TileEnd& end, Ahead& ahead) {
   configure_tiles();
   if (m > kSide && n > kSide)
-    fixed_tile<true, true>(words, left, right, C, stride, m, n, end, ahead);
+    fixed_tile<true, true>(panels, C, stride, m, n, end, ahead);
   else if (m > kSide)
-    fixed_tile<true, false>(words, left, right, C, stride, m, n, end, ahead);
+    fixed_tile<true, false>(panels, C, stride, m, n, end, ahead);
   else if (n > kSide)
-    fixed_tile<false, true>(words, left, right, C, stride, m, n, end, ahead);
+    fixed_tile<false, true>(panels, C, stride, m, n, end, ahead);
   else
-    fixed_tile<false, false>(words, left, right, C, stride, m, n, end, ahead);
+    fixed_tile<false, false>(panels, C, stride, m, n, end, ahead);
 }
 
 // out (m, n) = Sᵀ, where X is positive.
@@ -191,6 +207,7 @@ constexpr Kernels kKernels = {.factors = kFactors,
                               .columns = kColumns,
                               .side = kSide,
                               .depth = 512,
+                              .packed_depth = 512,
                               .inputs = 128,
                               .outputs = 256,
                               .weights_left = true,

@@ -104,9 +104,11 @@ struct Backward {
     for (std::size_t p = 0; p < panels.count; ++p) {
       const std::size_t r = panels.begin(p), count = panels.size(p);
       if (k.weights_left)
-        k.tile(words, panel, row_panel(s.o, p), sums + r, pitch, whole(s.size), whole(count), end, ahead);
+        k.tile({words, panel, row_panel(s.o, p), PanelPair::Passing::right}, sums + r, pitch, whole(s.size),
+               whole(count), end, ahead);
       else
-        k.tile(words, row_panel(s.o, p), panel, sums + r * strip, strip, count, s.size, end, ahead);
+        k.tile({words, row_panel(s.o, p), panel, PanelPair::Passing::left}, sums + r * strip, strip, count,
+               s.size, end, ahead);
     }
   }
 
@@ -121,12 +123,13 @@ struct Backward {
       const std::size_t i = s.i + inputs.begin(p), count = inputs.size(p);
       const std::uint32_t* const left = input + p * row_words * k.rows;
       for (std::size_t j = 0; j < outputs; j += k.columns) {
-        const std::uint32_t* const columns = right + (o0 + j) / k.columns * right_words;
+        const PanelPair factors{row_words, left, right + (o0 + j) / k.columns * right_words,
+                                PanelPair::Passing::right};
         const std::size_t many = std::min(k.columns, outputs - j);
         if (by_tile)
-          k.sgd_tile(row_words, left, columns, step, parameters_at(W, i, o0 + j), count, many, ahead);
+          k.sgd_tile(factors, step, parameters_at(W, i, o0 + j), count, many, ahead);
         else
-          k.tile(row_words, left, columns, gradient + j, k.outputs, whole(count), whole(many), {}, ahead);
+          k.tile(factors, gradient + j, k.outputs, whole(count), whole(many), {}, ahead);
       }
       if (!by_tile) k.update(step, gradient, k.outputs, count, outputs, parameters_at(W, i, o0));
     }

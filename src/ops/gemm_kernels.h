@@ -124,6 +124,15 @@ struct LyingTile {
   std::size_t c_stride;
 };
 
+// A left and a right panel whose product is a tile. One of them stays in the first cache for the tiles that
+// follow; the panels of the other factor pass by.
+struct PanelPair {
+  enum class Passing { left, right };
+  std::size_t words;
+  const std::uint32_t *left, *right;
+  Passing passing;
+};
+
 // What becomes of the sums of a tile: added to what C holds, the bias of its columns added (may be null),
 // max(0, .).
 struct TileEnd {
@@ -137,12 +146,15 @@ constexpr std::size_t kGateStrip = 128;   // outputs that Kernels::gate takes
 constexpr std::size_t kGateLanes = 16;    // in which it leaves the sums of dX
 constexpr std::size_t kFewRows = 4;  // up to here W is used as it lies, without packing (Kernels::direct)
 
+constexpr std::size_t kAllDepth = std::size_t{1} << 30;
+
 struct Kernels {
   std::size_t factors, words;   // of a sum: so many factors take so many words of a panel's row
   std::size_t rows;             // of a left panel and of a tile
   std::size_t columns;          // of a right panel and of a tile; a multiple of 16
   std::size_t side;             // panels are best cut at multiples of this many rows
   std::size_t depth;            // factors of a sum that are packed at once; a multiple of `factors`
+  std::size_t packed_depth;     // the same where W was packed long ago: all, or what the first cache holds
   std::size_t inputs, outputs;  // block of W, at most, that goes through the backward pass together
   bool weights_left;            // dY Wᵀ is computed as (W dYᵀ)ᵀ: W needs no transposition then
 
@@ -159,14 +171,13 @@ struct Kernels {
   Pack left_across, left_along, right_across, right_along;
 
   // C (m, n) = left panel * right panel, ended as `end` says. Asks for the memory of `ahead` meanwhile.
-  void (*tile)(std::size_t words, const std::uint32_t* left, const std::uint32_t* right, float* C,
-               std::size_t stride, std::size_t m, std::size_t n, const TileEnd& end, Ahead& ahead);
+  void (*tile)(const PanelPair& panels, float* C, std::size_t stride, std::size_t m, std::size_t n,
+               const TileEnd& end, Ahead& ahead);
 
   // SGD without an average: the step of m x n parameters whose gradient is left panel * right panel, while
   // that is in registers. Null where sums get there only through memory.
-  void (*sgd_tile)(std::size_t words, const std::uint32_t* left, const std::uint32_t* right,
-                   const UpdateCoefficients<float>& k, const Parameters& p, std::size_t m, std::size_t n,
-                   Ahead& ahead);
+  void (*sgd_tile)(const PanelPair& panels, const UpdateCoefficients<float>& k, const Parameters& p,
+                   std::size_t m, std::size_t n, Ahead& ahead);
 
   // A tile in f32 of factors that are not packed but used where they lie; null where factors are rounded.
   void (*lying_tile)(const LyingTile& t, std::size_t m, std::size_t n, const TileEnd& end, RowsAhead& ahead);

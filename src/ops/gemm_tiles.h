@@ -72,9 +72,9 @@ template <class S, std::size_t M, std::size_t kVectors>
 
 // The sums of a tile with M rows stay in registers while the panels stream by.
 template <class S, std::size_t M, std::size_t kVectors>
-[[gnu::always_inline]] inline void sum_panels(std::size_t words, const std::uint32_t* left,
-                                              const std::uint32_t* right, Ahead& ahead,
+[[gnu::always_inline]] inline void sum_panels(const PanelPair& panels, Ahead& ahead,
                                               typename S::Vector (&sum)[M][kVectors]) {
+  const std::uint32_t *left = panels.left, *right = panels.right;
 #pragma GCC unroll 16
   for (std::size_t i = 0; i < M; ++i)
 #pragma GCC unroll 4
@@ -85,7 +85,7 @@ template <class S, std::size_t M, std::size_t kVectors>
     for (std::size_t v = 0; v < kVectors; ++v) b[v] = S::load_words(right + g * S::kColumns + v * S::kLanes);
     multiply_row<S>(left + g * S::kRows, b, sum);
   };
-  std::size_t g = words;
+  std::size_t g = panels.words;
   for (; g >= Ahead::kTurn; g -= Ahead::kTurn) {
     ahead.fetch();
 #pragma GCC unroll 1
@@ -99,22 +99,22 @@ template <class S, std::size_t M, std::size_t kVectors>
 }
 
 template <class S, std::size_t M, std::size_t kVectors>
-void fixed_tile(std::size_t words, const std::uint32_t* left, const std::uint32_t* right, float* C,
-                std::size_t stride, std::size_t n, const TileEnd& end, Ahead& ahead) {
+void fixed_tile(const PanelPair& panels, float* C, std::size_t stride, std::size_t n, const TileEnd& end,
+                Ahead& ahead) {
   typename S::Vector sum[M][kVectors];
-  sum_panels<S>(words, left, right, ahead, sum);
+  sum_panels<S>(panels, ahead, sum);
   end_tile<S>(sum, C, stride, n, end);
 }
 
 template <class S, std::size_t M = S::kRows>
-void tile(std::size_t words, const std::uint32_t* left, const std::uint32_t* right, float* C,
-          std::size_t stride, std::size_t m, std::size_t n, const TileEnd& end, Ahead& ahead) {
+void tile(const PanelPair& panels, float* C, std::size_t stride, std::size_t m, std::size_t n,
+          const TileEnd& end, Ahead& ahead) {
   if constexpr (M > 1)
-    if (m < M) return tile<S, M - 1>(words, left, right, C, stride, m, n, end, ahead);
+    if (m < M) return tile<S, M - 1>(panels, C, stride, m, n, end, ahead);
   if (n <= S::kLanes)
-    fixed_tile<S, M, 1>(words, left, right, C, stride, n, end, ahead);
+    fixed_tile<S, M, 1>(panels, C, stride, n, end, ahead);
   else
-    fixed_tile<S, M, S::kColumns / S::kLanes>(words, left, right, C, stride, n, end, ahead);
+    fixed_tile<S, M, S::kColumns / S::kLanes>(panels, C, stride, n, end, ahead);
 }
 
 // C (M, n) = A (M, depth) B (depth, n), both where they lie; kWhole: n fills all vectors; kPacked: A is
@@ -326,14 +326,13 @@ void update(const UpdateCoefficients<float>& k, const float* gradient, std::size
 
 // SGD with momentum, of M rows of whole vectors, with the sums still in registers.
 template <class S, std::size_t M>
-void fixed_sgd_tile(std::size_t words, const std::uint32_t* left, const std::uint32_t* right,
-                    const UpdateCoefficients<float>& coefficients, const Kernels::Parameters& p,
-                    Ahead& ahead) {
+void fixed_sgd_tile(const PanelPair& panels, const UpdateCoefficients<float>& coefficients,
+                    const Kernels::Parameters& p, Ahead& ahead) {
   constexpr std::size_t kVectors = S::kColumns / S::kLanes;
   using Vector = typename S::Vector;
   const UpdateCoefficients<float> k = coefficients;
   Vector sum[M][kVectors];
-  sum_panels<S>(words, left, right, ahead, sum);
+  sum_panels<S>(panels, ahead, sum);
   float *values = p.value, *firsts = p.first;
 #pragma GCC unroll 16
   for (std::size_t i = 0; i < M; ++i, values += p.value_stride, firsts += p.first_stride)
@@ -347,14 +346,13 @@ void fixed_sgd_tile(std::size_t words, const std::uint32_t* left, const std::uin
 }
 
 template <class S, std::size_t M = S::kRows>
-void sgd_tile(std::size_t words, const std::uint32_t* left, const std::uint32_t* right,
-              const UpdateCoefficients<float>& k, const Kernels::Parameters& p, std::size_t m, std::size_t n,
-              Ahead& ahead) {
+void sgd_tile(const PanelPair& panels, const UpdateCoefficients<float>& k, const Kernels::Parameters& p,
+              std::size_t m, std::size_t n, Ahead& ahead) {
   if constexpr (M > 1)
-    if (m < M) return sgd_tile<S, M - 1>(words, left, right, k, p, m, n, ahead);
-  if (n == S::kColumns) return fixed_sgd_tile<S, M>(words, left, right, k, p, ahead);
+    if (m < M) return sgd_tile<S, M - 1>(panels, k, p, m, n, ahead);
+  if (n == S::kColumns) return fixed_sgd_tile<S, M>(panels, k, p, ahead);
   float gradient[M * S::kColumns];
-  tile<S, M>(words, left, right, gradient, S::kColumns, M, n, {}, ahead);
+  tile<S, M>(panels, gradient, S::kColumns, M, n, {}, ahead);
   update_rows<S, true, false>(k, gradient, S::kColumns, M, n, p);
 }
 
@@ -374,6 +372,7 @@ constexpr Kernels make_kernels(std::size_t factors, std::size_t depth) {
           .columns = S::kColumns,
           .side = 1,
           .depth = depth,
+          .packed_depth = kAllDepth,
           .inputs = 32,
           .outputs = depth,
           .weights_left = false,

@@ -31,6 +31,10 @@ void load_tile(const void* from, std::size_t stride) {
     std::memcpy(tile_registers[kTile].words[r], static_cast<const char*>(from) + r * stride * 4, 64);
 }
 template <int kTile>
+void load_passing_tile(const void* from, std::size_t stride) {
+  load_tile<kTile>(from, stride);
+}
+template <int kTile>
 void store_tile(void* to, std::size_t stride) {
   for (std::size_t r = 0; r < 16; ++r)
     std::memcpy(static_cast<char*>(to) + r * stride * 4, tile_registers[kTile].words[r], 64);
@@ -77,6 +81,11 @@ template <int kTile>
 template <int kTile>
 [[gnu::always_inline]] inline void load_tile(const void* from, std::size_t stride) {
   asm volatile("tileloadd (%0,%1,1), %%tmm%c2" ::"r"(from), "r"(stride * 4), "i"(kTile) : "memory");
+}
+// The same, but the memory gets no place in the first cache, where it would drive out what is used again.
+template <int kTile>
+[[gnu::always_inline]] inline void load_passing_tile(const void* from, std::size_t stride) {
+  asm volatile("tileloaddt1 (%0,%1,1), %%tmm%c2" ::"r"(from), "r"(stride * 4), "i"(kTile) : "memory");
 }
 template <int kTile>
 [[gnu::always_inline]] inline void store_tile(void* to, std::size_t stride) {
