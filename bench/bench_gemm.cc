@@ -1,10 +1,11 @@
 // The products of the layers at the shapes of both networks, beside the machine's limit and the packaged
 // libraries.
 //
-//   bench_gemm [--seconds S] [--threads T] [--no-peers] [--cpu-time]   JSON lines on stdout, one a
-//   measurement bench_gemm --peer NAME N IN OUT S T         one library at one shape (the program calls
-//   itself so that the
-//                                               libraries' thread pools do not disturb each other)
+//   bench_gemm [--seconds S] [--threads T] [--no-peers] [--cpu-time]
+//       JSON lines on stdout, one a measurement
+//   bench_gemm --peer NAME N IN OUT S T
+//       one library at one shape: the program calls itself, so that the libraries' thread pools do not
+//       disturb each other
 #include <dlfcn.h>
 #include <fmt/core.h>
 
@@ -158,18 +159,16 @@ Timing take_turns(double seconds, Peer& peer, F&& work) {
 // moment, when the core's other thread is busy with somebody else's work. So products and the raw loop take
 // turns of a fraction of a millisecond, and only those turns count, if there are any, between two in which
 // the raw loop ran freely.
-void print_packed(MatrixView<const float> X, MatrixView<const float> W, std::span<const float> b,
-                  const std::string& size, MatrixView<float> Y, double seconds, int count) {
+template <class F>
+void print_packed(const std::string& name, double work, double seconds, int count, F&& product) {
   constexpr double kTurn = .3e-3, kFree = .9;
-  const PackedWeights packed(W);
-  const double work = 2. * static_cast<double>(X.rows) * static_cast<double>(W.size());
   struct Turn {
     double rate, peak;
   };
   std::vector<Turn> turns;
   double before = peak_bf16(count, 0);
   for (const double begin = clock_seconds(); clock_seconds() - begin < 2 * seconds;) {
-    const Timing t = measure(kTurn, [&] { linear_forward(X, packed, b, true, Y); });
+    const Timing t = measure(kTurn, product);
     const double after = peak_bf16(count, 0);
     turns.push_back({work / t.best, std::min(before, after)});
     before = after;
@@ -180,12 +179,29 @@ void print_packed(MatrixView<const float> X, MatrixView<const float> W, std::spa
   std::sort(turns.begin(), turns.end(),
             [](const Turn& one, const Turn& other) { return one.rate < other.rate; });
   const double median = turns[turns.size() / 2].rate;
-  print({.name = fmt::format("gemm bf16 forward, packed weights {}", size),
+  print({.name = name,
          .value = median * 1e-9,
          .unit = "GFLOP/s",
          .limit = best * 1e-9,
          .share = best > 0 ? median / best : 0,
          .spread = turns.back().rate / median - 1});
+}
+
+// The plain product of bf16 rows and bf16 weights; the same with bias, ReLU and the result in bf16 again, as
+// hidden layers have it; with bias, ReLU and f32 on both sides, the rows packed every time.
+void bench_packed(MatrixView<const float> X, MatrixView<const float> W, std::span<const float> b,
+                  MatrixView<float> Y, double seconds, int count) {
+  const PackedWeights packed(W);
+  PackedRows rows, result;
+  rows.pack(X);
+  const double work = 2. * static_cast<double>(X.rows) * static_cast<double>(W.size());
+  const std::string size = fmt::format("{}x{}x{}", X.rows, W.rows, W.cols);
+  print_packed("gemm bf16 of packed rows, plain " + size, work, seconds, count,
+               [&] { linear_forward(rows, packed, {}, false, Y); });
+  print_packed("gemm bf16 of packed rows, to packed rows " + size, work, seconds, count,
+               [&] { linear_forward(rows, packed, b, true, result); });
+  print_packed("gemm bf16 of f32 rows, packed weights " + size, work, seconds, count,
+               [&] { linear_forward(X, packed, b, true, Y); });
 }
 
 void bench_layer(const std::string& program, std::size_t n, const Shape& shape, double seconds, int count,
@@ -213,7 +229,7 @@ void bench_layer(const std::string& program, std::size_t n, const Shape& shape, 
     print({fmt::format("gemm {} forward {}", label, size), work / forward.best * 1e-9, "GFLOP/s",
            peer.label(), peer.seconds() / forward.best, limit * 1e-9, work / forward.best / limit,
            forward.spread()});
-    if (low) print_packed(X.view, W.view, b.row(0), size, Y.view, seconds, count);
+    if (low) bench_packed(X.view, W.view, b.row(0), Y.view, seconds, count);
     const auto backward = [&](const Rows& inputs, const char* kind, double needed) {
       const Timing t = measure(seconds, [&] {
         linear_backward(inputs.view, dY.view, true, precision, rule, {W.view, momentum.view, {}, {}},

@@ -179,6 +179,44 @@ TEST_P(Products, PackedWeightsAgreeWithReference) {
   }
 }
 
+// A layer that packs its result for the next one: as if that had been given the result itself.
+TEST_P(Products, PackedRowsAreTheRowsThemselves) {
+  if (precision() == Precision::f32) GTEST_SKIP() << "packed weights are bf16 alone";
+  struct Widths {
+    std::size_t n, in, hidden, out;
+  };
+  Random random(9, Purpose::test);
+  std::vector<Widths> list = {{128, 96, 1024, 40}, {33, 1100, 520, 70},  {40, 530, 2100, 33},
+                              {700, 300, 600, 50}, {128, 4096, 130, 17}, {0, 5, 4, 3}};
+  for (std::size_t i = 0; i < 100; ++i)
+    list.push_back(
+        {1 + random.below(130), 1 + random.below(130), 1 + random.below(130), 1 + random.below(130)});
+  PackedRows hidden;  // grows and shrinks
+  for (const Widths& w : list) {
+    const std::string text = fmt::format("{} x {} x {} x {}", w.n, w.in, w.hidden, w.out);
+    const Strided X(w.n, w.in, 3, random), W(w.in, w.hidden, 0, random), V(w.hidden, w.out, 1, random),
+        b(1, w.hidden, 0, random);
+    const PackedWeights first(W.view), second(V.view);
+    const bool relu = random.below(2) == 0;
+    Strided Y(w.n, w.hidden, 0), expected(w.n, w.out, 0);
+    set_threads(1);
+    linear_forward(X.view, first, b.view.row(0), relu, Y.view);
+    linear_forward(Y.view, second, {}, false, expected.view);
+    for (const int count : {1, 2, 4}) {
+      set_threads(count);
+      linear_forward(X.view, first, b.view.row(0), relu, hidden);
+      ASSERT_EQ(hidden.rows(), w.n);
+      ASSERT_EQ(hidden.cols(), w.hidden);
+      Strided Z(w.n, w.out, 2);
+      linear_forward(hidden, second, {}, false, Z.view);
+      for (std::size_t i = 0; i < w.n; ++i)
+        ASSERT_TRUE(std::ranges::equal(Z.view.row(i), expected.view.row(i)))
+            << text << ", row " << i << ", " << count << " threads";
+      Z.expect_gaps_untouched(text);
+    }
+  }
+}
+
 struct Layer {
   Strided value, first, second, mean;
   Layer(std::size_t rows, std::size_t cols, std::size_t gap, Random& random)

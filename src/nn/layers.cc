@@ -47,11 +47,12 @@ void Linear<T>::backward(const Ops<T>& ops, Parameters<T>& parameters, LayerInpu
 
 template <class T>
 void Linear<T>::predict(const Ops<T>& ops, const Parameters<T>& parameters, LayerInput<T> X, bool relu,
-                        MatrixView<T> Y) const {
+                        MatrixView<T> Y, PackedRows* next) const {
+  assert(next == nullptr || (X.few == nullptr && packed(parameters)));
   if (X.few != nullptr)
     ops.sparse_forward(*X.few, parameters.predictor(W), parameters.predictor(b), relu, Y);
-  else if (const PackedWeights& packed = parameters.packed(W); !packed.empty())
-    ops.packed_forward(X.X, packed, parameters.predictor(b), relu, Y);
+  else if (packed(parameters))
+    ops.packed_forward(X.X, X.packed, parameters.packed(W), parameters.predictor(b), relu, Y, next);
   else
     ops.linear_forward(X.X, parameters.predictor(W), parameters.predictor(b), relu, Y);
 }
@@ -125,6 +126,11 @@ void Chain<T>::predict(const Ops<T>& ops, const Parameters<T>& parameters, Layer
                        PingPong<T>& scratch, MatrixView<T> Y) const {
   LayerInput<T> input = X;
   for (std::size_t l = 0; l + 1 < linears_.size(); ++l) {
+    if (input.few == nullptr && linears_[l].packed(parameters) && linears_[l + 1].packed(parameters)) {
+      linears_[l].predict(ops, parameters, input, true, {}, &scratch.packed[l % 2]);
+      input = scratch.packed[l % 2];
+      continue;
+    }
     const MatrixView<T> hidden = (l % 2 ? scratch.first : scratch.second).take(Y.rows, linears_[l].out);
     linears_[l].predict(ops, parameters, input, true, hidden);
     input = hidden;

@@ -13,15 +13,18 @@
 
 namespace lacuna {
 
-// What a layer reads: X, and perhaps X in another form, its deviations from a background (ops/sparse.h).
+// What a layer reads: X, and perhaps X in another form, its deviations from a background (ops/sparse.h); or
+// what the layer before has packed (ops/gemm.h).
 template <class T>
 struct LayerInput {
   MatrixView<const T> X;
   const Deviations* few = nullptr;             // null if there are none
+  const PackedRows* packed = nullptr;          // likewise
   LayerInput(MatrixView<const T> x) : X(x) {}  // NOLINT: a plain X
   LayerInput(MatrixView<T> x) : X(x) {}        // NOLINT
   LayerInput(MatrixView<const T> x, const Deviations& deviations)
       : X(x), few(deviations.empty() ? nullptr : &deviations) {}
+  LayerInput(const PackedRows& rows) : packed(&rows) {}  // NOLINT
 };
 
 template <class T>
@@ -37,8 +40,10 @@ struct Linear {
                MatrixView<T> Y) const;
   void backward(const Ops<T>& ops, Parameters<T>& parameters, LayerInput<T> X, MatrixView<const T> dY,
                 bool mask_by_input, const UpdateRule& rule, MatrixView<T> dX) const;
+  // Y, or for the next layer `next`, if both are packed().
   void predict(const Ops<T>& ops, const Parameters<T>& parameters, LayerInput<T> X, bool relu,
-               MatrixView<T> Y) const;
+               MatrixView<T> Y, PackedRows* next = nullptr) const;
+  bool packed(const Parameters<T>& parameters) const { return !parameters.packed(W).empty(); }
 };
 
 // Room for matrices of up to `rows` rows and `cols` columns.
@@ -70,6 +75,7 @@ struct ChainMemory {
 template <class T>
 struct PingPong {
   Buffer<T> first, second;
+  PackedRows packed[2] = {};
 };
 
 // Linear, ReLU, dropout, Linear, ReLU, dropout, ..., Linear.
@@ -92,6 +98,8 @@ class Chain {
                 const UpdateRule& rule, PingPong<T>& scratch, MatrixView<T> dX) const;
   void predict(const Ops<T>& ops, const Parameters<T>& parameters, LayerInput<T> X, PingPong<T>& scratch,
                MatrixView<T> Y) const;
+  // Whether predictions may be given packed rows.
+  bool packed(const Parameters<T>& parameters) const { return linears_.front().packed(parameters); }
 
  private:
   std::vector<Linear<T>> linears_;

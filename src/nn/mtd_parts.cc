@@ -163,6 +163,7 @@ struct MtdNetwork<T>::Embedding {
   Buffer<T> input;
   std::vector<Fragment> whole;  // nothing is hidden of any row
   Deviations few;
+  PackedRows packed;
   Matrix<T> saved, fused[2];
 
   Embedding(const MtdNetwork& network, std::size_t most)
@@ -199,9 +200,14 @@ void MtdNetwork<T>::embed(const Items& items, std::size_t begin, std::size_t cou
     embedding.few.clear();
     if (const auto background = items.background(v); !background.empty())
       ops_->find_deviations(X, std::span(embedding.whole).first(r), background, embedding.few);
+    LayerInput<T> input(X, embedding.few);
+    if (input.few == nullptr && views_[v].encoders[0].packed(parameters_)) {
+      ops_->pack_rows(X, embedding.packed);
+      input = embedding.packed;
+    }
     for (std::size_t c = 0; c < channels(); ++c) {
       const MatrixView<T> S = embedding.S[c].view().slice(offset, r);
-      views_[v].encoders[c].predict(*ops_, parameters_, {X, embedding.few}, embedding.scratch, S);
+      views_[v].encoders[c].predict(*ops_, parameters_, input, embedding.scratch, S);
       views_[v].norms[c].predict(*ops_, parameters_, norm_, embedding.saved.view().top(r), S);
     }
     offset += r;

@@ -96,8 +96,14 @@ PackedWeights CpuOps::pack(Input W) const {
   return precision_ == Precision::bf16 && instructions ? PackedWeights(W) : PackedWeights();
 }
 
-void CpuOps::packed_forward(Input X, const PackedWeights& W, Input b, bool relu, Output Y) const {
-  lacuna::linear_forward(X, W, b.row(0), relu, Y);
+void CpuOps::pack_rows(Input X, PackedRows& packed) const {
+  packed.pack(X);
+}
+
+void CpuOps::packed_forward(Input X, const PackedRows* packed, const PackedWeights& W, Input b, bool relu,
+                            Output Y, PackedRows* next) const {
+  lacuna::linear_forward(packed != nullptr ? RowsIn(*packed) : RowsIn(X), W, b.row(0), relu,
+                         next != nullptr ? RowsOut(*next) : RowsOut(Y));
 }
 
 // Deviations pay up to a share of all entries (bench_sparse), and where a product is not over as soon as W

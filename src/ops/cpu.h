@@ -36,7 +36,9 @@ class CpuOps final : public CpuLosses {
   void linear_backward(Input X, Input dY, bool mask_by_input, const UpdateRule& rule, ParameterView<float> W,
                        ParameterView<float> b, Output dX) const override;
   PackedWeights pack(Input W) const override;
-  void packed_forward(Input X, const PackedWeights& W, Input b, bool relu, Output Y) const override;
+  void pack_rows(Input X, PackedRows& packed) const override;
+  void packed_forward(Input X, const PackedRows* packed, const PackedWeights& W, Input b, bool relu, Output Y,
+                      PackedRows* next) const override;
   void find_deviations(Input X, std::span<const Fragment> hidden, std::span<const float> background,
                        Deviations& few) const override;
   void sparse_forward(const Deviations& X, Input W, Input b, bool relu, Output Y) const override;

@@ -42,9 +42,42 @@ class PackedWeights {
   std::size_t in_ = 0, out_ = 0;
   Matrix<std::uint32_t> words_;
 };
-// linear_forward() in bf16 with them.
-void linear_forward(MatrixView<const float> X, const PackedWeights& W, std::span<const float> b, bool relu,
-                    MatrixView<float> Y);
+// Rows rounded to bf16, in the order in which the products read them: inputs of several layers, or what one
+// layer leaves for the next where nobody else looks. Memory is kept for the next use.
+class PackedRows {
+ public:
+  void pack(MatrixView<const float> X);
+  void resize(const Kernels& k, std::size_t rows, std::size_t cols);
+  std::size_t rows() const { return rows_; }
+  std::size_t cols() const { return cols_; }
+  std::uint32_t* panel(std::size_t p) { return words_.data() + p * panel_words_; }
+  const std::uint32_t* panel(std::size_t p) const { return words_.data() + p * panel_words_; }
+  const Kernels& kernels() const { return *kernels_; }
+
+ private:
+  const Kernels* kernels_ = nullptr;
+  std::size_t rows_ = 0, cols_ = 0, panel_words_ = 0;
+  Matrix<std::uint32_t> words_;
+};
+
+// linear_forward() in bf16 with weights that are packed; X may be, and Y will be if asked for.
+struct RowsIn {
+  MatrixView<const float> plain;
+  const PackedRows* packed = nullptr;              // if not null
+  RowsIn(MatrixView<const float> X) : plain(X) {}  // NOLINT: meant to convert
+  RowsIn(MatrixView<float> X) : plain(X) {}        // NOLINT
+  RowsIn(const PackedRows& X) : packed(&X) {}      // NOLINT
+  std::size_t rows() const { return packed != nullptr ? packed->rows() : plain.rows; }
+  std::size_t cols() const { return packed != nullptr ? packed->cols() : plain.cols; }
+};
+struct RowsOut {
+  MatrixView<float> plain;
+  PackedRows* packed = nullptr;               // if not null
+  RowsOut(MatrixView<float> Y) : plain(Y) {}  // NOLINT
+  RowsOut(PackedRows& Y) : packed(&Y) {}      // NOLINT
+};
+void linear_forward(const RowsIn& X, const PackedWeights& W, std::span<const float> b, bool relu,
+                    const RowsOut& Y);
 
 // dX = (dY Wᵀ) ⊙ [X > 0 if mask_by_input] with the old W (skipped if dX has no rows), then
 // W and b are updated with the gradients Xᵀ dY and Σ_rows dY in the same pass over W: no gradient buffer

@@ -89,6 +89,7 @@ void multiply(const PanelPair& panels, Ahead& ahead) {
   constexpr bool kLeft = kPassing == Passing::left, kRight = kPassing == Passing::right;
   const std::uint32_t *left = panels.left, *right = panels.right;
   std::size_t words = panels.words;
+  const std::size_t turns = ahead.done() ? 0 : kSide / Ahead::kTurn;
   if (words == 0) return;
   load_factor<4, kLeft>(left);
   load_factor<6, kRight>(right);
@@ -102,7 +103,7 @@ void multiply(const PanelPair& panels, Ahead& ahead) {
     if constexpr (!kLast) load_factor<6, kRight>(right + kStep);
     if constexpr (kTall && kWide) dot_tiles<3, 5, 7>();
     if constexpr (!kLast && kWide) load_factor<7, kRight>(right + kStep + kTile);
-    for (std::size_t turn = 0; turn < kSide / Ahead::kTurn; ++turn) ahead.fetch();
+    for (std::size_t turn = 0; turn < turns; ++turn) ahead.fetch();
   };
   for (; words > kSide; words -= kSide, left += kStep, right += kStep) step.template operator()<false>();
   step.template operator()<true>();

@@ -43,6 +43,7 @@ class Ahead {
     constexpr std::size_t kMost = 4 * kTurn;
     rate_ = turns * kMost <= pairs_ ? kMost : (pairs_ + turns - 1) / turns;
   }
+  bool done() const { return rate_ == 0; }
   // Lines are asked for in pairs, which saves instructions; a row may get one too many.
   [[gnu::always_inline]] void fetch() {
     const char *line = line_, *end = end_;  // in registers

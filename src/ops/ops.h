@@ -115,9 +115,12 @@ class Ops {
   virtual void sparse_forward(const Deviations&, Input, Input, bool, Output) const {}
   virtual void sparse_backward(const Deviations&, Input, const UpdateRule&, ParameterView<T>,
                                ParameterView<T>) const {}
-  // And weights that no longer change, packed once; or empty.
+  // And weights that no longer change, packed once; or empty. X may have been packed too (`packed`, if not
+  // null), here or by the layer before, and Y can be for the next layer (`next`, if not null).
   virtual PackedWeights pack(Input) const { return {}; }
-  virtual void packed_forward(Input, const PackedWeights&, Input, bool, Output) const {}
+  virtual void pack_rows(Input, PackedRows&) const {}
+  virtual void packed_forward(Input /*X*/, const PackedRows* /*packed*/, const PackedWeights& /*W*/,
+                              Input /*b*/, bool /*relu*/, Output /*Y*/, PackedRows* /*next*/) const {}
 
   // Batch norm over the rows of one view. `missing` > 0: the last row stands for so many missing instances.
   //   Y = γ (U - μ) / √(σ² + ε) + β, biased σ²; running (2, d) mean and unbiased variance move by `momentum`;
