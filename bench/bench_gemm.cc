@@ -1,8 +1,8 @@
 // The products of the layers at the shapes of both networks, beside the machine's limit and the packaged
 // libraries.
 //
-//   bench_gemm [--seconds S] [--threads T] [--no-peers] [--cpu-time]
-//       JSON lines on stdout, one a measurement
+//   bench_gemm [--seconds S] [--threads T] [--rows N] [--packed] [--no-peers] [--cpu-time]
+//       JSON lines on stdout, one a measurement; --packed: of weights that were packed once, alone
 //   bench_gemm --peer NAME N IN OUT S T
 //       one library at one shape: the program calls itself, so that the libraries' thread pools do not
 //       disturb each other
@@ -155,47 +155,47 @@ Timing take_turns(double seconds, Peer& peer, F&& work) {
   return all;
 }
 
-// With weights packed once, as predictions have them. A CPU's tiles can run at a third of their speed for a
-// moment, when the core's other thread is busy with somebody else's work. So products and the raw loop take
-// turns of a fraction of a millisecond, and only those turns count, if there are any, between two in which
-// the raw loop ran freely.
+// With weights packed once, as predictions have them. On a machine that others use too, a core can lose half
+// of its rate, or of its caches, for some milliseconds. So products and the raw loop take turns of a fraction
+// of a millisecond, and the figures are those of undisturbed turns: of each, the rate that one turn in ten
+// exceeds.
 template <class F>
 void print_packed(const std::string& name, double work, double seconds, int count, F&& product) {
-  constexpr double kTurn = .3e-3, kFree = .9;
-  struct Turn {
-    double rate, peak;
-  };
-  std::vector<Turn> turns;
-  double before = peak_bf16(count, 0);
+  constexpr double kTurn = .2e-3;
+  std::vector<double> rates, raw;
+  product();
   for (const double begin = clock_seconds(); clock_seconds() - begin < 2 * seconds;) {
-    const Timing t = measure(kTurn, product);
-    const double after = peak_bf16(count, 0);
-    turns.push_back({work / t.best, std::min(before, after)});
-    before = after;
+    raw.push_back(peak_bf16(count, 0));
+    const double start = clock_seconds();
+    double done = 0, time = 0;
+    for (; time < kTurn; time = clock_seconds() - start, done += work) product();
+    rates.push_back(done / time);
   }
-  const auto by_peak = [](const Turn& one, const Turn& other) { return one.peak < other.peak; };
-  const double best = std::max_element(turns.begin(), turns.end(), by_peak)->peak;
-  std::erase_if(turns, [&](const Turn& t) { return t.peak < kFree * best; });
-  std::sort(turns.begin(), turns.end(),
-            [](const Turn& one, const Turn& other) { return one.rate < other.rate; });
-  const double median = turns[turns.size() / 2].rate;
+  const auto undisturbed = [](std::vector<double>& values) {
+    std::ranges::sort(values);
+    return values[values.size() * 9 / 10];
+  };
+  const double rate = undisturbed(rates), limit = undisturbed(raw);
   print({.name = name,
-         .value = median * 1e-9,
+         .value = rate * 1e-9,
          .unit = "GFLOP/s",
-         .limit = best * 1e-9,
-         .share = best > 0 ? median / best : 0,
-         .spread = turns.back().rate / median - 1});
+         .limit = limit * 1e-9,
+         .share = limit > 0 ? rate / limit : 0,
+         .spread = rates.back() / rate - 1});
 }
 
 // The plain product of bf16 rows and bf16 weights; the same with bias, ReLU and the result in bf16 again, as
 // hidden layers have it; with bias, ReLU and f32 on both sides, the rows packed every time.
-void bench_packed(MatrixView<const float> X, MatrixView<const float> W, std::span<const float> b,
-                  MatrixView<float> Y, double seconds, int count) {
-  const PackedWeights packed(W);
+void bench_packed(std::size_t n, const Shape& shape, double seconds, int count) {
+  const Rows inputs(n, shape.in, true), weights(shape.in, shape.out, true), outputs(n, shape.out);
+  const MatrixView<float> X = inputs.view, Y = outputs.view;
+  const Matrix<float> bias(1, shape.out);
+  const std::span<const float> b = bias.row(0);
+  const PackedWeights packed(weights.view);
   PackedRows rows, result;
   rows.pack(X);
-  const double work = 2. * static_cast<double>(X.rows) * static_cast<double>(W.size());
-  const std::string size = fmt::format("{}x{}x{}", X.rows, W.rows, W.cols);
+  const double work = 2. * static_cast<double>(n * shape.in) * static_cast<double>(shape.out);
+  const std::string size = fmt::format("{}x{}x{}", n, shape.in, shape.out);
   print_packed("gemm bf16 of packed rows, plain " + size, work, seconds, count,
                [&] { linear_forward(rows, packed, {}, false, Y); });
   print_packed("gemm bf16 of packed rows, to packed rows " + size, work, seconds, count,
@@ -229,7 +229,6 @@ void bench_layer(const std::string& program, std::size_t n, const Shape& shape, 
     print({fmt::format("gemm {} forward {}", label, size), work / forward.best * 1e-9, "GFLOP/s",
            peer.label(), peer.seconds() / forward.best, limit * 1e-9, work / forward.best / limit,
            forward.spread()});
-    if (low) bench_packed(X.view, W.view, b.row(0), Y.view, seconds, count);
     const auto backward = [&](const Rows& inputs, const char* kind, double needed) {
       const Timing t = measure(seconds, [&] {
         linear_backward(inputs.view, dY.view, true, precision, rule, {W.view, momentum.view, {}, {}},
@@ -251,12 +250,17 @@ int run(int argc, char** argv) {
                     std::strtoul(argv[5], nullptr, 10), std::strtod(argv[6], nullptr), std::atoi(argv[7]));
   double seconds = .3;
   int count = threads();
-  bool peers = true;
+  bool peers = true, packed_only = false;
+  std::vector<std::size_t> rows = {128, 64};
   for (int i = 1; i < argc; ++i) {
     if (std::strcmp(argv[i], "--seconds") == 0 && i + 1 < argc)
       seconds = std::strtod(argv[++i], nullptr);
     else if (std::strcmp(argv[i], "--threads") == 0 && i + 1 < argc)
       count = std::atoi(argv[++i]);
+    else if (std::strcmp(argv[i], "--rows") == 0 && i + 1 < argc)
+      rows = {std::strtoul(argv[++i], nullptr, 10)};
+    else if (std::strcmp(argv[i], "--packed") == 0)
+      packed_only = true;
     else if (std::strcmp(argv[i], "--cpu-time") == 0) {
       count = 1;
       cpu_time = true;
@@ -264,7 +268,9 @@ int run(int argc, char** argv) {
     } else if (std::strcmp(argv[i], "--no-peers") == 0)
       peers = false;
     else {
-      fmt::print(stderr, "usage: bench_gemm [--seconds S] [--threads T] [--no-peers] [--cpu-time]\n");
+      fmt::print(
+          stderr,
+          "usage: bench_gemm [--seconds S] [--threads T] [--rows N] [--packed] [--no-peers] [--cpu-time]\n");
       return 2;
     }
   }
@@ -273,9 +279,12 @@ int run(int argc, char** argv) {
   print({.name = "peak f32", .value = f32 * 1e-9, .unit = "GFLOP/s"});
   print({.name = "peak bf16", .value = bf16 * 1e-9, .unit = "GFLOP/s"});
   print({.name = "triad", .value = bandwidth * 1e-9, .unit = "GB/s"});
-  for (std::size_t n : {std::size_t{128}, std::size_t{64}})
-    for (const Shape& shape : kShapes) bench_layer(argv[0], n, shape, seconds, count, f32, bf16, peers);
-  {
+  for (std::size_t n : rows)
+    for (const Shape& shape : kShapes) {
+      if (!packed_only) bench_layer(argv[0], n, shape, seconds, count, f32, bf16, peers);
+      bench_packed(n, shape, seconds, count);
+    }
+  if (!packed_only) {
     const auto A = random_matrix(3500, 3500), B = random_matrix(3500, 3500);
     Matrix<float> C(3500, 3500);
     Peer peer = peers ? Peer(argv[0], 3500, {3500, 3500}, seconds, count) : Peer();

@@ -88,12 +88,15 @@ __attribute__((target("amx-tile,amx-bf16"))) void dot_tiles() {
 
 template <class F>
 double rate(int count, double seconds, double amount, F&& work) {
-  const Timing t = measure(seconds, [&] {
+  const auto all = [&] {
     parallel_for(static_cast<std::size_t>(count), 1, [&](std::size_t first, std::size_t end) {
       for (std::size_t i = first; i < end; ++i) work(i);
     });
-  });
-  return count * amount / t.best;
+  };
+  if (seconds > 0) return count * amount / measure(seconds, all).best;
+  const double begin = clock_seconds();
+  all();
+  return count * amount / (clock_seconds() - begin);
 }
 
 Clock clock_in_use = Clock::wall;

@@ -9,8 +9,8 @@
 namespace lacuna {
 
 double peak_f32(int count);  // FLOP/s of f32 multiply-adds in registers, with the widest instructions here
-// The same for bf16 products (AMX, else AVX512-BF16); 0 where there is no instruction. With 0 seconds it
-// tells what holds at this moment.
+// The same for bf16 products (AMX, else AVX512-BF16); 0 where there is no instruction. With 0 seconds the
+// loop runs once, a fraction of a millisecond: what holds at this moment.
 double peak_bf16(int count, double seconds = .3);
 double triad(
     int count);  // bytes/s of a[i] = b[i] + s c[i] (three streams counted), far larger than the caches
