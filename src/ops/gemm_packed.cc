@@ -162,7 +162,8 @@ struct PackedProduct {
       for (std::size_t d = 0; d < blocks.count; ++d) {
         const Block at = block(d);
         const std::uint32_t* const right = W.panel(j) + at.from * k.columns;
-        Ahead next = after(j, d, end);
+        Ahead next =
+            rows.size() > 1 ? after(j, d, end) : Ahead();  // a single panel only reads: the CPU sees it
         next.within((last - first) * Ahead::turns(at.words));
         for (const Rows& r : rows) tile(at, r, j, right, PanelPair::Passing::left, next);
       }
