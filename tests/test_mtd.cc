@@ -3,6 +3,7 @@
 // kind.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <map>
 
@@ -224,6 +225,41 @@ TEST(SparseInputs, TakeTheSameSteps) {
         for (std::size_t i = 0; i < scores.values().size(); ++i)
           ASSERT_NEAR(scores.values()[i], truth.values()[i], 2e-3);
       }
+}
+
+Items only_row(const Items& items, std::size_t row) {
+  Items one;
+  const auto copy = [row](const auto& from) {
+    auto to = std::remove_cvref_t<decltype(from)>(1, from.cols());
+    std::ranges::copy(from.row(row), to.row(0).begin());
+    return to;
+  };
+  for (const auto& X : items.X) one.X.push_back(copy(X));
+  one.W = copy(items.W);
+  one.Y = copy(items.Y);
+  one.G = copy(items.G);
+  return one;
+}
+
+// A network that has settled may keep its weights packed, and hand packed rows from layer to layer if there
+// are many: it predicts as before, and for a row alone what it predicts for it among others.
+TEST(Settled, PredictsAsBefore) {
+  const Items items = random_items({.rows = 90, .columns = {30, 70}, .labels = 6}, 8);
+  for (const char* preset : {"authors", "best"}) {
+    SCOPED_TRACE(preset);
+    const auto options = small_options(preset, {{"encoder-widths", "40,24,9"}});
+    const auto network = make_network<float>(options, shape_of(items), 3, make_cpu_ops(Precision::bf16));
+    Matrix<float> before(90, 6), scores(90, 6), alone(1, 6);
+    network->predict(items, before);
+    network->settle();
+    network->predict(items, scores);
+    for (std::size_t i = 0; i < scores.values().size(); ++i)
+      ASSERT_NEAR(scores.values()[i], before.values()[i], 1e-4);
+    for (std::size_t row = 0; row < 90; ++row) {
+      network->predict(only_row(items, row), alone);
+      ASSERT_TRUE(std::ranges::equal(alone.row(0), scores.row(row))) << "row " << row;
+    }
+  }
 }
 
 // DICNet's settings; its contrast is no option of MTD.

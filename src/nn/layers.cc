@@ -121,12 +121,19 @@ void Chain<T>::backward(const Ops<T>& ops, Parameters<T>& parameters, LayerInput
   linears_.front().backward(ops, parameters, X, gradient, false, rule, dX);
 }
 
+// Few rows take whole panels all the same, and making room for these would cost more than it saves.
+template <class T>
+bool Chain<T>::packs(const Parameters<T>& parameters, std::size_t rows, std::size_t l) const {
+  constexpr std::size_t kFewest = 16;
+  return rows >= kFewest && linears_[l].packed(parameters);
+}
+
 template <class T>
 void Chain<T>::predict(const Ops<T>& ops, const Parameters<T>& parameters, LayerInput<T> X,
                        PingPong<T>& scratch, MatrixView<T> Y) const {
   LayerInput<T> input = X;
   for (std::size_t l = 0; l + 1 < linears_.size(); ++l) {
-    if (input.few == nullptr && linears_[l].packed(parameters) && linears_[l + 1].packed(parameters)) {
+    if (input.few == nullptr && linears_[l].packed(parameters) && packs(parameters, Y.rows, l + 1)) {
       linears_[l].predict(ops, parameters, input, true, {}, &scratch.packed[l % 2]);
       input = scratch.packed[l % 2];
       continue;

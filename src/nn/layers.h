@@ -98,8 +98,8 @@ class Chain {
                 const UpdateRule& rule, PingPong<T>& scratch, MatrixView<T> dX) const;
   void predict(const Ops<T>& ops, const Parameters<T>& parameters, LayerInput<T> X, PingPong<T>& scratch,
                MatrixView<T> Y) const;
-  // Whether predictions may be given packed rows.
-  bool packed(const Parameters<T>& parameters) const { return linears_.front().packed(parameters); }
+  // Whether so many rows are best packed for layer l, where predict() is given them or makes them itself.
+  bool packs(const Parameters<T>& parameters, std::size_t rows, std::size_t l = 0) const;
 
  private:
   std::vector<Linear<T>> linears_;

@@ -201,7 +201,7 @@ void MtdNetwork<T>::embed(const Items& items, std::size_t begin, std::size_t cou
     if (const auto background = items.background(v); !background.empty())
       ops_->find_deviations(X, std::span(embedding.whole).first(r), background, embedding.few);
     LayerInput<T> input(X, embedding.few);
-    if (input.few == nullptr && views_[v].encoders[0].packed(parameters_)) {
+    if (input.few == nullptr && views_[v].encoders[0].packs(parameters_, r)) {
       ops_->pack_rows(X, embedding.packed);
       input = embedding.packed;
     }

@@ -90,12 +90,11 @@ struct PackedProduct {
     const double work = static_cast<double>(X.rows() * W.in()) * static_cast<double>(W.out());
     const std::size_t most = std::max<std::size_t>(kLeftWords / panel_words, 1);
     parallel_for(tasks, grain_for(tasks, work), [&](std::size_t first, std::size_t last) {
-      const PackedProduct own = *this;  // not beside what the calling thread writes
       for (std::size_t t = first; t < last; ++t) {
         const std::size_t r = t % split.rows.count, column = t / split.rows.count;
         const std::size_t end = split.rows.begin(r + 1) / k.rows;
         for (std::size_t p = split.rows.begin(r) / k.rows; p < end; p += most)
-          own.run(p, std::min(p + most, end), split.columns.begin(column), split.columns.begin(column + 1));
+          run(p, std::min(p + most, end), split.columns.begin(column), split.columns.begin(column + 1));
       }
     });
   }
@@ -127,7 +126,7 @@ struct PackedProduct {
     // Sums that will be packed need memory only until then: of a tile, a strip of columns, or all columns.
     const bool packs = Y.packed != nullptr, tile_alone = packs && blocks.count == 1,
                strip = tile_alone || (packs && !near);
-    const std::size_t stride = !packs ? Y.plain.stride : strip ? k.columns : whole(end - column);
+    const std::size_t stride = !packs ? Y.plain.stride : strip ? k.columns : row_stride<float>(end - column);
     float* const sums =
         packs ? sum_scratch.floats((last - first) * k.rows * stride) : &Y.plain(panels.begin(first), column);
     rows.clear();
@@ -144,6 +143,7 @@ struct PackedProduct {
              {!at.begins, at.ends && !b.empty() ? b.data() + j : nullptr, at.ends && relu}, ahead);
       if (packs && at.ends) k.left_along(C, stride, r.m, n, r.packed + words_of(k, j) * k.rows);
     };
+
     if (near) {
       Ahead nothing;
       for (std::size_t d = 0; d < blocks.count; ++d) {
@@ -162,14 +162,12 @@ struct PackedProduct {
       for (std::size_t d = 0; d < blocks.count; ++d) {
         const Block at = block(d);
         const std::uint32_t* const right = W.panel(j) + at.from * k.columns;
-        Ahead next =
-            rows.size() > 1 ? after(j, d, end) : Ahead();  // a single panel only reads: the CPU sees it
+        // A single panel of X only reads W, in one long run, which the CPU reads ahead by itself.
+        Ahead next = rows.size() > 1 ? after(j, d, end) : Ahead();
         next.within((last - first) * Ahead::turns(at.words));
         for (const Rows& r : rows) tile(at, r, j, right, PanelPair::Passing::left, next);
       }
   }
-
-  std::size_t whole(std::size_t columns) const { return ceil_div(columns, k.columns) * k.columns; }
 
   const std::uint32_t* pack(std::size_t first, std::size_t last, Scratch& scratch) const {
     std::uint32_t* const left = scratch.words((last - first) * panel_words);
