@@ -42,6 +42,7 @@ class PackedWeights {
   std::size_t in_ = 0, out_ = 0;
   Matrix<std::uint32_t> words_;
 };
+
 // Rows rounded to bf16, in the order in which the products read them: inputs of several layers, or what one
 // layer leaves for the next where nobody else looks. Memory is kept for the next use.
 class PackedRows {
