@@ -9,6 +9,7 @@
 #include "base/mapping.h"
 #include "base/options.h"
 #include "base/random.h"
+#include "base/subnormals.h"
 #include "base/tensors.h"
 #include "base/text.h"
 #include "base/threads.h"
@@ -90,8 +91,34 @@ TEST(Threads, ManySmallJobsBackToBack) {
   set_threads(0);
 }
 
+// Workers compute as the caller does, whatever they did before.
+TEST(Threads, ChunksHaveTheCallersArithmetic) {
+  set_threads(4);
+  const volatile float tiny = 1e-40f;
+  for (int job = 0; job < 200; ++job) {
+    std::vector<float> results(64);
+    const auto run = [&] {
+      parallel_for(results.size(), 1, [&](std::size_t i, std::size_t) { results[i] = tiny * .5f; });
+    };
+    run();
+    for (const float x : results) ASSERT_GT(x, 0);
+    {
+      const FlushSubnormals flush;
+      run();
+    }
+    for (const float x : results) ASSERT_EQ(x, 0);  // here, where a subnormal number would not pass for zero
+    run();
+    for (const float x : results) ASSERT_GT(x, 0);
+  }
+  set_threads(0);
+}
+
 TEST(Threads, ExceptionsComeBack) {
-  EXPECT_THROW(parallel_for(100, 1, [](std::size_t i, std::size_t) { if (i == 57) fail(Exit::data, "57"); }), Error);
+  EXPECT_THROW(parallel_for(100, 1,
+                            [](std::size_t i, std::size_t) {
+                              if (i == 57) fail(Exit::data, "57");
+                            }),
+               Error);
 }
 
 TEST(Options, ParseHelpAndErrors) {
@@ -149,7 +176,8 @@ TEST(Options, AListIsReplacedUnlessRepeatedOnOneCommandLine) {
 // Sizes on both sides of every way to get memory, taken and given back in any order by several threads: new
 // memory is zero and aligned, and nobody writes into another's.
 TEST(Matrix, MemoryOfItsOwnForEverySizeAndOrder) {
-  constexpr std::size_t kSizes[] = {1, 63, 4095, 4096, 5000, 70'000, 500'000, 1'048'575, 1'048'576, 1'500'000};
+  constexpr std::size_t kSizes[] = {1,      63,      4095,      4096,      5000,
+                                    70'000, 500'000, 1'048'575, 1'048'576, 1'500'000};
   set_threads(2);
   parallel_for(2, 1, [&](std::size_t first, std::size_t end) {
     for (std::size_t t = first; t < end; ++t) {
@@ -180,9 +208,16 @@ TEST(AtomicFile, OldContentSurvivesWithoutCommit) {
   const TemporaryDirectory folder;
   const std::string path = folder / "file";
   write_text(path, "old");
-  { AtomicFile file(path); file.write("new"); }
+  {
+    AtomicFile file(path);
+    file.write("new");
+  }
   EXPECT_EQ(read_text(path), "old");
-  { AtomicFile file(path); file.write("new"); file.commit(); }
+  {
+    AtomicFile file(path);
+    file.write("new");
+    file.commit();
+  }
   EXPECT_EQ(read_text(path), "new");
 }
 
@@ -236,7 +271,8 @@ TEST(Tensors, RoundTripAndHostileHeaders) {
     text += header + std::string(payload, 'x');
     return Tensors::parse(nullptr, as_bytes(text), "hostile");
   };
-  EXPECT_THROW(parse(R"({"a":{"dtype":"F32","shape":[4611686018427387904,4],"data_offsets":[0,0]}})", 0), Error);
+  EXPECT_THROW(parse(R"({"a":{"dtype":"F32","shape":[4611686018427387904,4],"data_offsets":[0,0]}})", 0),
+               Error);
   EXPECT_THROW(parse(R"({"a":{"dtype":"F32","shape":[2],"data_offsets":[0,8]}})", 4), Error);
   EXPECT_THROW(parse(R"({"a":{"dtype":"F99","shape":[2],"data_offsets":[0,8]}})", 8), Error);
   EXPECT_THROW(parse("[1]", 0), Error);

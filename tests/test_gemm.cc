@@ -4,6 +4,7 @@
 #include "ops/gemm_kernels.h"
 
 #include <gtest/gtest.h>
+#include <xmmintrin.h>
 
 #include <cmath>
 #include <limits>
@@ -488,6 +489,31 @@ TEST_P(Products, ZeroRowsStillMoveTheMomentum) {
   for (float x : m.values()) ASSERT_FLOAT_EQ(x, .9f);
   for (float x : b.values()) ASSERT_FLOAT_EQ(x, -.18f);
   linear_forward({nullptr, 0, 40}, W, b.row(0), true, precision(), {nullptr, 0, 50});
+}
+
+// The momentum of a weight without a gradient comes to an end and does not become a subnormal number.
+TEST_P(Products, MomentumFadesAway) {
+  Random random(4, Purpose::test);
+  const unsigned before = _mm_getcsr();
+  for (const Optimiser optimiser : {Optimiser::sgd, Optimiser::adamw})
+    for (const int count : {1, 4}) {
+      set_threads(count);
+      UpdateRule rule;
+      rule.optimiser = optimiser;
+      const Strided dY(20, 90, 0, random);
+      const Matrix<float> X(20, 70);  // zero, so only the biases get a gradient
+      Matrix<float> dX(20, 70), W(70, 90), m(70, 90), v(70, 90), b(1, 90), bm(1, 90), bv(1, 90);
+      for (float& x : m.values()) x = 1e-35f * random.uniform(-1, 1);
+      const bool sgd = optimiser == Optimiser::sgd;
+      for (rule.step = 1; rule.step <= 120; ++rule.step)
+        linear_backward(X, dY.view, true, precision(), rule, {W, m, sgd ? MatrixView<float>() : v, {}},
+                        {b, bm, sgd ? MatrixView<float>() : bv, {}}, dX);
+      for (const float x : m.values())
+        ASSERT_TRUE(std::abs(x) < 2e-37f && std::fpclassify(x) != FP_SUBNORMAL) << x;
+      for (const float x : bm.values()) ASSERT_TRUE(std::isnormal(x));
+    }
+  EXPECT_EQ(_mm_getcsr() & ~0x3fu, before & ~0x3fu) << "the caller's arithmetic has changed";
+  set_threads(0);
 }
 
 TEST_P(Products, NotANumberIsSeen) {

@@ -1,6 +1,7 @@
 #include "base/threads.h"
 
 #include <sched.h>
+#include <xmmintrin.h>
 
 #include <algorithm>
 #include <atomic>
@@ -40,6 +41,7 @@ class Pool {
     grain_ = grain;
     chunks_ = chunks;
     body_ = &body;
+    arithmetic_ = _mm_getcsr();
     error_ = nullptr;
     unfinished_.store(chunks, std::memory_order_relaxed);
     const std::uint64_t job = ++last_job_ << kIndexBits;
@@ -67,8 +69,8 @@ class Pool {
     news_.notify_all();
   }
   // Takes chunks of the given job until none is left. A chunk is claimed by counting the ticket up, which
-  // fails once another job has begun; until a claimed chunk is finished the job, and with it n_, grain_ and
-  // body_, stays.
+  // fails once another job has begun; until a claimed chunk is finished the job, and with it n_, grain_,
+  // body_ and arithmetic_, stays.
   void take_chunks(std::uint64_t job) {
     inside_chunk = true;
     std::uint64_t ticket = ticket_.load(std::memory_order_acquire);
@@ -79,6 +81,7 @@ class Pool {
                                          std::memory_order_acquire))
         continue;
       const std::size_t begin = index * grain_;
+      _mm_setcsr(arithmetic_);
       try {
         (*body_)(begin, std::min(begin + grain_, n_));
       } catch (...) {
@@ -110,6 +113,7 @@ class Pool {
   std::uint64_t last_job_ = 0;
   std::size_t n_ = 0, grain_ = 1;
   Body* body_ = nullptr;
+  unsigned arithmetic_ = 0;  // the caller's control of floating-point numbers
   std::exception_ptr error_;
   std::mutex error_mutex_;
 };

@@ -31,7 +31,8 @@ class FunctionRef<R(Args...)> {
   R (*call_)(void*, Args...);
 };
 
-// body(begin, end) for each chunk. Called from inside a chunk it runs in the calling thread. An exception thrown by a
+// body(begin, end) for each chunk, in whatever thread with the caller's floating-point settings (rounding, subnormal
+// numbers). Called from inside a chunk it runs in the calling thread. An exception thrown by a
 // chunk is thrown again here once all chunks are done.
 void parallel_for(std::size_t n, std::size_t grain, FunctionRef<void(std::size_t, std::size_t)> body);
 

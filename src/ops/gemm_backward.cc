@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <cassert>
 
+#include "base/subnormals.h"
 #include "base/threads.h"
 #include "ops/gemm.h"
 #include "ops/gemm_blocks.h"
@@ -181,6 +182,7 @@ void linear_backward(MatrixView<const float> X, MatrixView<const float> dY, bool
   assert(X.cols == W.value.rows && dY.rows == X.rows && dY.cols == W.value.cols);
   assert(dX.rows == 0 || (dX.rows == X.rows && dX.cols == X.cols));
   if (W.value.empty()) return;
+  const FlushSubnormals flush;
   if (precision == Precision::f32 && mask_by_input && dX.rows != 0 && gated_backward_pays(X, dY.cols))
     return gated_backward(kernels(precision), X, dY, rule, W, b, dX);
   Backward work{kernels(precision), X, dY, mask_by_input, W, b, dX, {rule, W.decay}, {rule, b.decay}};

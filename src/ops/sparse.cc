@@ -5,6 +5,7 @@
 #include <cassert>
 #include <tuple>
 
+#include "base/subnormals.h"
 #include "base/threads.h"
 #include "ops/gemm_blocks.h"
 #include "ops/gemm_kernels.h"
@@ -103,6 +104,7 @@ void sparse_backward(const Deviations& deviations, MatrixView<const float> dY, c
                      ParameterView<float> W, ParameterView<float> b) {
   const SparseColumns& X = deviations.columns();
   assert(X.cols == W.value.rows && dY.rows == X.rows && dY.cols == W.value.cols);
+  const FlushSubnormals flush;
   const Kernels& k = kernels(deviations.precision());
   const UpdateCoefficients<float> step{rule, W.decay}, bias_step{rule, b.decay};
   const std::size_t out = W.value.cols;
