@@ -81,7 +81,7 @@ class Pool {
                                          std::memory_order_acquire))
         continue;
       const std::size_t begin = index * grain_;
-      _mm_setcsr(arithmetic_);
+      if (_mm_getcsr() != arithmetic_) _mm_setcsr(arithmetic_);
       try {
         (*body_)(begin, std::min(begin + grain_, n_));
       } catch (...) {
@@ -106,6 +106,7 @@ class Pool {
   }
 
   std::vector<std::thread> threads_;
+  unsigned arithmetic_ = 0;                        // the caller's control of floating-point numbers
   std::atomic<std::uint32_t> news_{0};             // counts announcements; what workers sleep on
   std::atomic<std::uint64_t> ticket_{kIndexMask};  // job number and the next chunk of it
   std::atomic<std::size_t> unfinished_{0}, chunks_{0};
@@ -113,7 +114,6 @@ class Pool {
   std::uint64_t last_job_ = 0;
   std::size_t n_ = 0, grain_ = 1;
   Body* body_ = nullptr;
-  unsigned arithmetic_ = 0;  // the caller's control of floating-point numbers
   std::exception_ptr error_;
   std::mutex error_mutex_;
 };
