@@ -157,8 +157,8 @@ Timing take_turns(double seconds, Peer& peer, F&& work) {
 
 // With weights packed once, as predictions have them. On a machine that others use too, a core can lose half
 // of its rate, or of its caches, for some milliseconds. So products and the raw loop take turns of a fraction
-// of a millisecond, and the figures are those of undisturbed turns: of each, the rate that one turn in ten
-// exceeds.
+// of a millisecond, and the figure of each is the rate that one of its turns in ten exceeds: that of
+// undisturbed turns, unless there were hardly any.
 template <class F>
 void print_packed(const std::string& name, double work, double seconds, int count, F&& product) {
   constexpr double kTurn = .2e-3;

@@ -67,9 +67,9 @@ constexpr std::size_t kNearWords = 1 << 18;   // of W, that lie in every core's 
 // See split_for(). W is read at once by everybody from a cache, or slowly from memory.
 constexpr std::size_t kReadingNear = 8, kReadingFar = 128, kPacking = 32;
 
-// Depth is cut in blocks, such that a panel of one fits the first cache. Where W lies in the second cache, a
-// panel of X stays in the first and all those of W pass by. Where W comes from farther away, each of its
-// blocks stays until all rows have passed, and the next one is asked for.
+// Depth is cut in blocks (packed_depth), with AMX such that a panel of one fits the first cache. Where W lies
+// in the second cache, a panel of X stays in the first and all those of W pass by. Where W comes from farther
+// away, each of its blocks stays until all rows have passed, and the next one is asked for.
 struct PackedProduct {
   const Kernels& k;
   const RowsIn& X;
