@@ -8,7 +8,8 @@
 //   root-pca  sign(x) |x|^(1/4) first, then as pca: needs no scale s (docs/best.md); pca where both signs
 //             are common
 //   rbf-pca   as log-pca with 256 directions, then the leading coordinates of a Gaussian kernel
-//   (data/kernel_map.h) auto      chosen by looking at the view; the reason is kept
+//             (data/kernel_map.h)
+//   auto      chosen by looking at the view; the reason is kept
 // A missing instance is a zero row after preparation, whatever the kind.
 #pragma once
 

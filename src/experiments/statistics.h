@@ -1,9 +1,8 @@
 // The tests that referees ask for when methods are compared (docs/experiments.md explains when to use which):
 //   - over several data sets: Friedman with the Iman-Davenport correction, then Nemenyi (all pairs, one
-//   critical
-//     difference) or Wilcoxon's signed ranks with Holm's correction (pairs with one method);
+//     critical difference) or Wilcoxon's signed ranks with Holm's correction (pairs with one method);
 //   - over repetitions on one data set: the t-test corrected for overlapping training sets (Nadeau and
-//   Bengio).
+//     Bengio).
 // Values are "higher is better"; rank 1 is the best; ties share the mean rank.
 #pragma once
 

@@ -1,9 +1,10 @@
 // A folder of results, shared by any number of processes:
-//   DIR/cells/ID/spec.json      what was asked            } the same bytes whoever ran it, however often it
-//   was DIR/cells/ID/result.json    what came out             } interrupted DIR/cells/ID/details.json
-//   per-label tables, curves  } DIR/cells/ID/run.json       when, where, how long, how much memory: differs
-//   from run to run DIR/failed/ID.json          the error of a cell that failed DIR/claims/ID.N who is
-//   working on the cell; N counts the processes that took it on
+//   DIR/cells/ID/spec.json      what was asked            } the same bytes whoever ran it,
+//   DIR/cells/ID/result.json    what came out             } however often it was interrupted
+//   DIR/cells/ID/details.json   per-label tables, curves  }
+//   DIR/cells/ID/run.json       when, where, how long, how much memory: differs from run to run
+//   DIR/failed/ID.json          the error of a cell that failed
+//   DIR/claims/ID.N             who is working on the cell; N counts the processes that took it on
 // A cell appears whole (a folder is filled under another name, then renamed) or not at all. A claim is made
 // by a hard link, which only one process can win. Its owner touches it every few seconds; a claim whose
 // process is gone, or that nobody touched for two minutes where the process cannot be seen, is void, and the

@@ -1,11 +1,10 @@
 // The paper's two ways to run a method on data that it was not made for, as wrappers that any method can use.
 //
-//   fill_missing   a missing instance becomes the mean of the view's observed training instances, an unknown
-//   label a 0
-//                  (CDMM, LVSL)
+//   fill_missing   a missing instance becomes the mean of the view's observed training instances, an
+//                  unknown label a 0 (CDMM, LVSL)
 //   per_view       one model per view, each from the items that have the view; the view with the best AP on
-//   validation
-//                  is kept. An item that lacks it is scored at the mean of the view (C2AE, GLOCAL, DM2L)
+//                  validation rows is kept. An item without it is scored at the mean of the view
+//                  (C2AE, GLOCAL, DM2L)
 #pragma once
 
 #include <functional>

@@ -1,7 +1,9 @@
 // The loop of every iterative classical method: resume, iterate, report, stop.
 //
-//   Iteration loop(context, "naim3l", limit, {{"W", &W}, {"Z", &Z}});   // fills W and Z if there is a state
-//   to resume if (!loop.resumed()) { ...start... } while (loop.next()) {
+//   // Fills W and Z if there is a state to resume.
+//   Iteration loop(context, "naim3l", limit, {{"W", &W}, {"Z", &Z}});
+//   if (!loop.resumed()) { ...start... }
+//   while (loop.next()) {
 //     ...update W, Z...
 //     loop.report({{"total", objective}}, change < tolerance);
 //   }

@@ -1,8 +1,8 @@
-// C2AE (AAAI 2017): features and labels are embedded into one space, and labels are decoded from it. Of one
-// view.
+// C2AE (AAAI 2017), for one view: features and labels are embedded into one space, and labels are decoded
+// from it.
 //   A = Fx(X), E = Fe(label code), P = Fd(E); scores of new items are Fd(Fx(x))
-//   L = ‖A-E‖² + λ(‖AᵀA-I‖² + ‖EᵀE-I‖²) + α Σ_i 1/(|P_i||N_i|) Σ_{j∈P_i, l∈N_i} exp(-μ(P_ij - P_il)) / μ  (+
-//   ½ decay ‖W‖²)
+//   L = ‖A-E‖² + λ(‖AᵀA-I‖² + ‖EᵀE-I‖²)
+//       + α Σ_i 1/(|P_i||N_i|) Σ_{j∈P_i, l∈N_i} exp(-μ(P_ij - P_il)) / μ  (+ ½ decay ‖W‖²)
 // with P_i, N_i the known positives and negatives of row i. The ranking term reaches Fe and Fd, never Fx.
 // Hidden layers are leaky ReLU (slope .1); Fx and Fe end in σ(.) - ½, Fd in σ(.).
 #pragma once

@@ -4,13 +4,12 @@
 //
 // Conventions:
 //   - row-major views (base/matrix.h); memory belongs to the caller and may be the device's: a network never
-//   looks inside;
+//     looks inside;
 //   - the gradient of X is dX; "adds" means +=, otherwise outputs are overwritten; nothing aliases unless
-//   said;
+//     said;
 //   - a function that owns parameters (linear, norms) updates them inside its backward: no gradient buffers
-//   exist.
-//     With plain SGD, momentum 0 and rate 1 the gradient is old minus new. Each parameter is used once in a
-//     step;
+//     exist. With plain SGD, momentum 0 and rate 1 the gradient is old minus new. Each parameter is used
+//     once in a step;
 //   - a matrix may have no rows: parameters are then updated with gradient zero;
 //   - losses return the value before weighting, gradients are times `weight`; a loss of nothing is 0.
 //
