@@ -1,0 +1,41 @@
+// Lines as they come in through a pipe, a terminal or a file: it waits for the first one and takes with it
+// whatever else is there already. So a line gets its answer before the next one is sent, and a full pipe is
+// read in bulk. Memory is bounded: of a line longer than the limit only the fact is kept.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace lacuna {
+
+class LineStream {
+ public:
+  struct Line {
+    std::size_t number = 0;  // from 1
+    std::string_view text;   // without its end; valid until the next call
+    bool too_long = false;   // text is empty then
+  };
+
+  // Reads from an open descriptor, which stays the caller's. `longest`: bytes of a line.
+  LineStream(int fd, std::string name, std::size_t longest);
+
+  // Waits for a line; gives up to `most` of those that are there. Blank lines are left out. False at the end.
+  // Exit::data if reading fails.
+  bool next(std::size_t most, std::vector<Line>& lines);
+  // The first byte that is not blank, without taking it; 0 if there is none. Waits for it.
+  char peek();
+  std::size_t longest() const { return longest_; }
+
+ private:
+  bool fill(bool wait);  // false: the end, or nothing there without waiting
+  bool cut(Line& line);  // the next whole line of the buffer
+
+  int fd_;
+  std::string name_, buffer_;
+  std::size_t longest_, begin_ = 0, scanned_ = 0, number_ = 0;
+  bool skipping_ = false, ended_ = false, started_ = false;
+};
+
+}  // namespace lacuna
