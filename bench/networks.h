@@ -29,14 +29,14 @@ struct PresetOptions {
   TrainOptions train;
 };
 
-// What a preset of method mtd sets.
+// What a preset of mtd or lacuna sets.
 inline PresetOptions preset(const std::string& name) {
-  Mtd method;
+  const auto method = make_method(method_of_preset(name));
   PrepareOptions prepare;
-  method.set_preset(name, prepare);
+  method->set_preset(name, prepare);
   PresetOptions setting;
   Options from, to;
-  method.declare(from);
+  method->declare(from);
   setting.network.declare(to);
   setting.train.declare(to);
   for (const auto& option : to.all()) to.set(option.name, from.find(option.name)->text(), "preset " + name);

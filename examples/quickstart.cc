@@ -6,7 +6,7 @@
 
 int main() {
   const auto data = lacuna::read_dataset("photos.npz");  // views with gaps, labels known in part
-  lacuna::Model model("mtd");                            // or any name that `lacuna methods` lists
+  lacuna::Model model;                                   // or the name of any method that `lacuna methods` lists
   model.options().set("epochs", "20", "quickstart");     // every setting by its name
   model.fit(lacuna::select_all(data));                   // 15 % of the rows are held out for selection
   model.save("photos.safetensors");

@@ -71,20 +71,20 @@ using Changes = std::vector<std::pair<std::string, std::string>>;
 // The network settings of a preset, made small, with some of them changed.
 inline MtdOptions small_options(const std::string& preset, const Changes& changes = {}) {
   struct Access : TwoChannelMethod {
-    static MtdOptions take(Mtd& method) { return method.*(&Access::network_options_); }
+    static MtdOptions take(TwoChannelMethod& method) { return method.*(&Access::network_options_); }
   };
-  Mtd method;
+  const auto method = make_method(method_of_preset(preset));
   PrepareOptions prepare;
-  method.set_preset(preset, prepare);
+  method->set_preset(preset, prepare);
   Options options;
-  method.declare(options);
+  method->declare(options);
   const bool wide = preset != "best";
   options.set("encoder-widths", wide ? "0.8d,6" : "8", "");
   options.set("decoder-widths", wide ? "1e,6,0.8d" : "6", "");
   options.set("embedding", "5", "");
   options.set("classifier-bias", "0", "");
   for (const auto& [name, value] : changes) options.set(name, value, "test");
-  return Access::take(method);
+  return Access::take(dynamic_cast<TwoChannelMethod&>(*method));
 }
 
 inline NetworkShape shape_of(const Items& items) {

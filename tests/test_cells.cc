@@ -156,9 +156,9 @@ TEST_F(Cells, FinishedCellsAreNotRunAgainAndOtherPlansAreRefused) {
 
 TEST_F(Cells, AFailedCellIsRecordedAndDoesNotStopTheRest) {
   const std::string folder = directory_ / "failing";
-  const std::vector<std::string> words = {"bench",     "table", "--data",     data_,   "--methods",
-                                          "mtd,prior", "--set", "mtd.beta=1", "--set", "mtd.epochs=3",
-                                          "--repeats", "2",     "--out",      folder,  "--json"};
+  const std::vector<std::string> words = {
+      "bench", "table",           "--data",    data_, "--methods", "lacuna,prior", "--set", "lacuna.beta=1",
+      "--set", "lacuna.epochs=3", "--repeats", "2",   "--out",     folder,         "--json"};
   EXPECT_EQ(run(words, directory_ / "out.json"), 1);
   const json outcome = json::parse(read_text(directory_ / "out.json"));
   EXPECT_EQ(outcome.at("done"), 2);
@@ -167,12 +167,12 @@ TEST_F(Cells, AFailedCellIsRecordedAndDoesNotStopTheRest) {
   for (const auto& entry : fs::directory_iterator(folder + "/failed")) {
     const json failure = read_json(entry.path().string());
     EXPECT_FALSE(failure.at("error").get<std::string>().empty());
-    EXPECT_EQ(failure.at("spec").at("method"), "mtd");
+    EXPECT_EQ(failure.at("spec").at("method"), "lacuna");
     ++failures;
   }
   EXPECT_EQ(failures, 2u);
   ASSERT_EQ(run({"report", folder}, directory_ / "log"), 0);
-  EXPECT_NE(read_text(folder + "/report.html").find("2 cells failed: mtd on"), std::string::npos);
+  EXPECT_NE(read_text(folder + "/report.html").find("2 cells failed: lacuna on"), std::string::npos);
 }
 
 TEST_F(Cells, TimingMeasuresEachCellInAProcessOfItsOwn) {

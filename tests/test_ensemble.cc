@@ -9,6 +9,7 @@
 #include "base/error.h"
 #include "data/simulate.h"
 #include "methods/ensemble.h"
+#include "data/protocol.h"
 #include "methods/model.h"
 #include "temporary.h"
 
@@ -31,7 +32,7 @@ Dataset small_data() {
 }
 
 Model small_model(const std::string& preset, const std::string& members) {
-  Model model("mtd");
+  Model model("lacuna");
   model.set_preset(preset);
   for (const auto& [name, value] : {std::pair{"epochs", "2"},
                                     {"embedding", "6"},
@@ -65,9 +66,8 @@ struct Interrupted : FitContext {
 };
 
 void fit(Model& model, const Dataset& data, FitContext& context) {
-  Selection train, val;
-  split_rows(data, .2, 1, train, val);
-  model.fit(train, val, context);
+  const LearningRows rows = learning_rows(select_all(data), .2, 1);
+  model.fit(rows.learn, rows.val, context);
 }
 
 bool same(const Matrix<float>& a, const Matrix<float>& b) {

@@ -264,21 +264,19 @@ TEST(Items, TrainingHidesLabelsTheOthersDoNot) {
   message_of([&] { select_part(data, folds, 2, Part::train); }, Exit::usage);
 }
 
-TEST(Items, SplitWithoutFolds) {
-  const Dataset data = small_data(101, 2, 3, 1);
-  Selection train, val;
-  split_rows(data, .15, 3, train, val);
-  EXPECT_EQ(val.rows.size(), 15u);
-  EXPECT_EQ(train.rows.size(), 86u);
-  std::set<std::uint32_t> all(train.rows.begin(), train.rows.end());
-  all.insert(val.rows.begin(), val.rows.end());
-  EXPECT_EQ(all.size(), 101u);
-  split_rows(data, 0, 3, train, val);
-  EXPECT_TRUE(val.rows.empty());
-  split_rows(data, 1e-6, 3, train, val);
-  EXPECT_EQ(val.rows.size(), 1u);
-  split_rows(data, 1, 3, train, val);
-  EXPECT_EQ(train.rows.size(), 1u);
+TEST(Folds, CompleteTestViewsLeaveGapsToTrainingRows) {
+  const Dataset data = small_data(100, 3, 3, 1);
+  MaskOptions options;
+  options.repeats = 1;
+  options.test_views = "complete";
+  const Folds folds = make_folds(data, options);
+  std::vector<std::size_t> lost(3);
+  for (const auto i : folds.part_rows(0, Part::train))
+    for (std::size_t v = 0; v < 3; ++v) lost[v] += folds.folds[0].W(i, v) == 0;
+  EXPECT_EQ(lost, (std::vector<std::size_t>{35, 35, 35})) << "exactly half of the 70 training rows";
+  for (const Part part : {Part::val, Part::test})
+    for (const auto i : folds.part_rows(0, part))
+      for (std::size_t v = 0; v < 3; ++v) EXPECT_EQ(folds.folds[0].W(i, v), 1);
 }
 
 }  // namespace

@@ -272,20 +272,32 @@ TEST(MtdNetwork, ContrastSeparatesSharedFromPrivate) {
 }
 
 TEST(Mtd, PresetsDifferAndSingleSettingsComeAfter) {
+  EXPECT_EQ(Model().method().traits().name, "lacuna");
+  EXPECT_EQ(Model().preset(), "best");
+  EXPECT_EQ(Model().options().find("channels")->text(), "1");
+  EXPECT_EQ(Model("lacuna").options().find("prepare")->text(), "root-pca");
+  EXPECT_THROW(Model("lacuna").set_preset("authors"), Error);
   Model model("mtd");
-  EXPECT_EQ(model.preset(), "best");
-  EXPECT_EQ(model.options().find("channels")->text(), "1");
+  EXPECT_EQ(model.preset(), "repaired");
+  EXPECT_EQ(model.options().find("reconstruction-target")->text(), "clean");
   model.set_preset("authors");
   EXPECT_EQ(model.options().find("channels")->text(), "2");
+  EXPECT_EQ(model.options().find("leaky-prepare")->text(), "false") << "leaks belong to the protocol";
   EXPECT_EQ(model.options().find("optimiser")->text(), "sgd");
   EXPECT_EQ(model.options().find("end-norm")->text(), "batch");
   EXPECT_EQ(model.options().find("prepare")->text(), "zscore");
   model.options().set("alpha", "0.5", "test");
   EXPECT_EQ(model.options().find("alpha")->text(), "0.5");
   EXPECT_THROW(model.set_preset("autors"), Error);
-  model.set_preset("best");
-  EXPECT_EQ(model.options().find("alpha")->text(), "0");
-  EXPECT_EQ(model.options().find("prepare")->text(), Model("mtd").options().find("prepare")->text());
+  EXPECT_THROW(model.set_preset("best"), Error);
+  model.set_preset("repaired");
+  EXPECT_EQ(model.options().json(), Model("mtd").options().json());
+}
+
+TEST(Presets, ANameSelectsItsMethod) {
+  for (const char* name : {"best", "distilled"}) EXPECT_EQ(method_of_preset(name), "lacuna");
+  for (const char* name : {"repaired", "authors", "paper"}) EXPECT_EQ(method_of_preset(name), "mtd");
+  EXPECT_THROW(method_of_preset("worst"), Error);
 }
 
 TEST(Mtd, SettingsThatDoNotGoTogetherAreRefused) {
@@ -335,7 +347,7 @@ TEST(Mtd, SavedModelPredictsTheSameAndHoldsOnlyWhatPredictionNeeds) {
   const Simulated simulated =
       simulate({.rows = 120, .views = 3, .labels = 5, .sizes = {12, 18, 9}, .seed = 2});
   for (const char* preset : kPresetNames) {
-    Model model("mtd");
+    Model model(method_of_preset(preset));
     model.set_preset(preset);
     for (const auto& [name, value] : Changes{{"epochs", "3"},
                                              {"batch", "32"},

@@ -35,7 +35,7 @@ class TrainProgram : public testing::Test {
                                           "--out",
                                           model,
                                           "--method",
-                                          "mtd",
+                                          "lacuna",
                                           "--embedding",
                                           "24",
                                           "--encoder-widths",
@@ -266,7 +266,7 @@ TEST_F(TrainProgram, ConfigFilesAndTheCommandLineSayTheSame) {
   ASSERT_EQ(ended.code, 0) << ended.err;
   EXPECT_TRUE(read_text(folder_ / "model") == expected);
 
-  write_text(folder_ / "config.toml", "method = \"mtd\"\n[training]\nepohcs = 3\n");
+  write_text(folder_ / "config.toml", "method = \"lacuna\"\n[training]\nepohcs = 3\n");
   const Ended misspelt =
       run({"train", data(), "--out", folder_ / "model", "--config", folder_ / "config.toml"});
   EXPECT_EQ(misspelt.code, 2);

@@ -17,11 +17,11 @@ say "2. Gaps as in the paper: half of every view and half of the labels are hidd
 run data mask "$folder/toy.npz" "$folder/folds.npz" --repeats 1
 
 methods=prior
-if "$lacuna" methods | grep -q '^mtd '; then methods="prior mtd"; fi
+if "$lacuna" methods | grep -q '^lacuna '; then methods="prior lacuna"; fi
 say "3. Train, score the test rows with the views they have, compare with all their labels."
 for method in $methods; do
   epochs=""
-  if [ "$method" = mtd ]; then epochs="--epochs 30"; fi
+  if [ "$method" = lacuna ]; then epochs="--epochs 30"; fi
   # shellcheck disable=SC2086
   run train "$folder/toy.npz" --method "$method" $epochs --folds "$folder/folds.npz" --out "$folder/$method.safetensors"
   run predict "$folder/$method.safetensors" "$folder/toy.npz" --folds "$folder/folds.npz" --part test \
@@ -44,7 +44,7 @@ say "5. The same as an experiment with three repetitions, and its report."
 rm -rf "$folder/experiment"
 compared=$(printf '%s' "$methods" | tr ' ' ,)
 epochs=""
-if [ "$compared" != prior ]; then epochs="--set mtd.epochs=10"; fi
+if [ "$compared" != prior ]; then epochs="--set lacuna.epochs=10"; fi
 # shellcheck disable=SC2086
 run bench table --data "$folder/toy.npz" --methods "$compared" $epochs --repeats 3 --out "$folder/experiment"
 "$lacuna" report "$folder/experiment" > "$folder/report.txt"

@@ -46,15 +46,6 @@ struct EvaluateFlags {
   }
 };
 
-// The complete labels of the rows: metrics know no hidden ones, only those that nobody knows.
-Matrix<std::int8_t> true_labels(Selection selection) {
-  selection.hide_labels = false;
-  Matrix<std::int8_t> truth(selection.rows.size(), selection.data->label_count());
-  for (std::size_t i = 0; i < truth.rows(); ++i)
-    for (std::size_t j = 0; j < truth.cols(); ++j) truth(i, j) = selection.label(i, j);
-  return truth;
-}
-
 Matrix<std::uint8_t> read_decisions(const std::string& path, const Selection& selection) {
   const Scores file = read_scores(path);
   check_scores(file, selection, path);

@@ -31,7 +31,9 @@ std::string peek(const Arguments& arguments, const std::string& name) {
 
 void LearningFlags::declare(Options& o) {
   source.declare(o);
-  o.add("method", method, "which method learns (lacuna methods lists them)").choices(method_names());
+  o.add("method", method,
+        "which method learns (lacuna methods lists them); a preset that only one method has selects it")
+      .choices(method_names());
   o.add("preset", preset, "a named set of the method's settings; single settings come after it")
       .metavar("NAME");
   o.add("hold-out", hold_out,
@@ -71,8 +73,11 @@ Model parse_learning(LearningFlags& flags, Options& options, const Arguments& ar
         if (entry.name == name) value = entry.text;
     return value.empty() ? otherwise : value;
   };
-  Model model(early("method", flags.method));
-  if (const auto preset = early("preset", ""); !preset.empty()) model.set_preset(preset);
+  const std::string preset = early("preset", "");
+  flags.method = early("method", "");
+  if (flags.method.empty()) flags.method = preset.empty() ? kDefaultMethod : method_of_preset(preset);
+  Model model(flags.method);
+  if (!preset.empty()) model.set_preset(preset);
   for (const auto& option : model.options().all()) {
     if (options.find(option.name) != nullptr)
       throw std::logic_error("two options are named " +
@@ -83,7 +88,7 @@ Model parse_learning(LearningFlags& flags, Options& options, const Arguments& ar
   parse_or_help(options, arguments, help.verb, help.about, help.examples);
   for (const auto& [name, value] : settings(flags.set, "set"))
     model.options().set(name, value, "method " + model.method().traits().name);
-  if (flags.authors()) model.options().set("leaky-prepare", "true", "the preparation");
+  apply_protocol(protocol_from_name(flags.source.protocol), model.options());
   flags.preset = model.preset();
   if (flags.print_config) {
     std::fputs(config_text(options, kNotInConfig).c_str(), stdout);
@@ -93,19 +98,11 @@ Model parse_learning(LearningFlags& flags, Options& options, const Arguments& ar
   return model;
 }
 
-LearningRows learning_rows(const LearningFlags& flags, const Source& source) {
-  LearningRows rows;
-  if (source.has_folds()) {
-    rows = {source.part(Part::train), source.part(Part::val)};
-  } else {
-    split_rows(source.data(), flags.hold_out, flags.seed, rows.learn, rows.val);
-  }
-  if (flags.authors())
-    fmt::print(stderr,
-               "protocol authors: the preparation sees all rows and the test part holds the validation rows; "
-               "compare such "
-               "figures only with figures of the same protocol\n");
-  return rows;
+LearningRows rows_to_learn(const LearningFlags& flags, const Source& source) {
+  if (const std::string warning = protocol_warning(source.protocol()); !warning.empty())
+    fmt::print(stderr, "{}\n", warning);
+  if (source.has_folds()) return learning_rows(source.data(), source.folds(), source.fold());
+  return learning_rows(select_all(source.data()), flags.hold_out, flags.seed);
 }
 
 nlohmann::json fingerprint(const LearningFlags& flags, const Source& source, Model& model) {

@@ -8,13 +8,14 @@
 
 #include "cli/source.h"
 #include "cli/verbs.h"
+#include "data/protocol.h"
 #include "methods/model.h"
 
 namespace lacuna::cli {
 
 struct LearningFlags {
   SourceFlags source;
-  std::string method = "mtd", preset, config;
+  std::string method = kDefaultMethod, preset, config;
   double hold_out = .15;
   std::uint64_t seed = 1;
   int threads = 0;
@@ -22,7 +23,6 @@ struct LearningFlags {
   bool print_config = false;
 
   void declare(Options& options);
-  bool authors() const { return source.protocol == "authors"; }
 };
 
 struct HelpText {
@@ -40,10 +40,7 @@ Model parse_learning(LearningFlags& flags, Options& options, const Arguments& ar
 std::vector<std::pair<std::string, std::string>> settings(const std::vector<std::string>& parts,
                                                           const std::string& flag);
 
-struct LearningRows {
-  Selection learn, val;
-};
-LearningRows learning_rows(const LearningFlags& flags, const Source& source);
+LearningRows rows_to_learn(const LearningFlags& flags, const Source& source);
 
 // By name, all that decides what is learned: method, settings, seed, hashes of data and folds.
 nlohmann::json fingerprint(const LearningFlags& flags, const Source& source, Model& model);

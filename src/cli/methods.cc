@@ -35,13 +35,15 @@ nlohmann::json option_json(const Option& option) {
 }
 
 void print_all() {
-  TextTable table(
-      {"name", "method", "source", "multi-view", "missing views", "missing labels", "prepare", "note"});
+  TextTable table({"name", "method", "source", "multi-view", "missing views", "missing labels", "prepare",
+                   "presets", "note"});
   const auto yes = [](bool b) { return std::string(b ? "yes" : "no"); };
   for (const auto& name : method_names()) {
-    const Traits t = make_method(name)->traits();
+    const auto method = make_method(name);
+    const Traits t = method->traits();
     table.add({t.name, t.title, t.source, yes(t.multi_view), yes(t.missing_views), yes(t.missing_labels),
-               t.prepare, t.reconstructed ? "reconstructed from descriptions" : ""});
+               t.prepare, join(method->presets(), ", "),
+               t.reconstructed ? "reconstructed from descriptions" : ""});
   }
   std::fputs(table.text().c_str(), stdout);
   std::fputs(
@@ -65,8 +67,11 @@ void print_one(const std::string& name) {
   const Traits t = method->traits();
   Options options;
   method->declare(options);
-  fmt::print("{} ({}){}; default preparation {}\n\n{}", t.title, t.source,
-             t.reconstructed ? ", reconstructed from descriptions" : "", t.prepare, options.help());
+  const auto presets = method->presets();
+  fmt::print("{} ({}){}; default preparation {}\n", t.title, t.source,
+             t.reconstructed ? ", reconstructed from descriptions" : "", t.prepare);
+  if (!presets.empty()) fmt::print("presets: {}; the first is the default\n", join(presets, ", "));
+  fmt::print("\n{}", options.help());
 }
 
 }  // namespace
@@ -87,6 +92,7 @@ int methods(const Arguments& arguments) {
       Options settings;
       method->declare(settings);
       nlohmann::json entry = traits_json(method->traits());
+      entry["presets"] = method->presets();
       entry["settings"] = nlohmann::json::array();
       for (const Option& option : settings.all()) entry["settings"].push_back(option_json(option));
       list.push_back(std::move(entry));

@@ -18,7 +18,7 @@ void SourceFlags::declare(Options& options) {
       .add("protocol", protocol,
            "strict, or authors: scaler fitted on all rows and validation rows inside the "
            "test part, as their released program does (it leaks)")
-      .choices({"strict", "authors"});
+      .choices(protocol_names());
   read.declare(options);
 }
 
@@ -29,7 +29,7 @@ Dataset load_dataset(const std::string& path, const ReadOptions& read) {
 }
 
 Source::Source(const SourceFlags& flags)
-    : data_(load_dataset(flags.path, flags.read)), authors_(flags.protocol == "authors") {
+    : data_(load_dataset(flags.path, flags.read)), protocol_(protocol_from_name(flags.protocol)) {
   if (flags.folds.empty()) return;
   folds_ = read_folds(flags.folds);
   check_fit(*folds_, data_, flags.folds);
@@ -45,13 +45,7 @@ Selection Source::part(Part part) const {
       fail(Exit::usage, "--part {} needs --folds: without them all rows are used", part_name(part));
     return select_all(data_);
   }
-  Selection selection = select_part(data_, *folds_, fold_, part);
-  if (authors_ && part == Part::test) {
-    const auto tested = std::move(selection.rows);
-    selection.rows = folds_->part_rows(fold_, Part::val);
-    selection.rows.insert(selection.rows.end(), tested.begin(), tested.end());
-  }
-  return selection;
+  return part_of_fold(data_, *folds_, fold_, part, protocol_);
 }
 
 }  // namespace lacuna::cli

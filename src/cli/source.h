@@ -6,7 +6,7 @@
 
 #include "base/options.h"
 #include "data/folds.h"
-#include "data/items.h"
+#include "data/protocol.h"
 #include "data/readers.h"
 
 namespace lacuna::cli {
@@ -21,7 +21,8 @@ struct SourceFlags {
   void declare(Options& options);
 };
 
-// Reads a data set and tells on stderr what its reader decided (label names found beside it, columns left aside, ...).
+// Reads a data set and tells on stderr what its reader decided (label names found beside it, columns left
+// aside, ...).
 Dataset load_dataset(const std::string& path, const ReadOptions& read);
 
 // A data set and the fold of it that was asked for. Does not move: selections point into it.
@@ -34,8 +35,9 @@ class Source {
   const Dataset& data() const { return data_; }
   bool has_folds() const { return folds_.has_value(); }
   const Folds& folds() const { return *folds_; }
-  // Rows of a part, with the fold's gaps. Under the authors' protocol the test part is everything after the
-  // training rows, validation rows included, as in their program. Without folds only `all` exists
+  std::size_t fold() const { return fold_; }
+  Protocol protocol() const { return protocol_; }
+  // Rows of a part, with the fold's gaps, as the protocol has them. Without folds only `all` exists
   // (Exit::usage).
   Selection part(Part part) const;
 
@@ -43,7 +45,7 @@ class Source {
   Dataset data_;
   std::optional<Folds> folds_;
   std::size_t fold_ = 0;
-  bool authors_ = false;
+  Protocol protocol_ = Protocol::strict;
 };
 
 }  // namespace lacuna::cli

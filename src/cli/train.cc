@@ -55,10 +55,8 @@ void write_page(const TrainFlags& flags, const nlohmann::json& document, const s
   if (!val.rows.empty()) {
     const Matrix<float> scores = model.predict(val);
     const Matrix<std::uint8_t> decided = model.decide(scores);
-    Matrix<std::int8_t> truth(scores.rows(), scores.cols());
-    for (std::size_t i = 0; i < truth.rows(); ++i)
-      for (std::size_t j = 0; j < truth.cols(); ++j) truth(i, j) = val.label(i, j);
-    page.details = prediction_details(scores, truth, decided, model.label_names(), traits.probabilities);
+    page.details =
+        prediction_details(scores, true_labels(val), decided, model.label_names(), traits.probabilities);
   }
   write_model_report(page, flags.report);
 }
@@ -82,7 +80,7 @@ int train(const Arguments& arguments) {
   check_writable(flags.out);
   if (!flags.report.empty()) check_writable(flags.report);
   const Source source(flags.learning.source);
-  const auto [learn, val] = learning_rows(flags.learning, source);
+  const auto [learn, val] = rows_to_learn(flags.learning, source);
 
   Progress progress(flags.json_events ? Progress::Style::events
                     : flags.quiet     ? Progress::Style::quiet
@@ -95,6 +93,8 @@ int train(const Arguments& arguments) {
                    {"seed", flags.learning.seed},
                    {"protocol", flags.learning.source.protocol},
                    {"rows", learn.rows.size()}};
+  if (const std::string warning = protocol_warning(source.protocol()); !warning.empty())
+    model.notes()["leaks"] = warning;
   for (const char* key : {"folds", "fold", "hold-out"})
     if (print.contains(key)) model.notes()[key] = print[key];
   if (model.method().traits().iterative) run.catch_signals();

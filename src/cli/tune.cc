@@ -168,7 +168,7 @@ int tune(const Arguments& arguments) {
   const auto axes = search_axes(flags, model);
   const auto list = combinations(axes, flags.trials, flags.learning.seed);
   const Source source(flags.learning.source);
-  const LearningRows rows = learning_rows(flags.learning, source);
+  const LearningRows rows = rows_to_learn(flags.learning, source);
   if (rows.val.rows.empty())
     fail(Exit::usage, "there are no validation rows to select on; use --hold-out or --folds");
   const nlohmann::json fixed = model.options().json();

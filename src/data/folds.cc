@@ -231,6 +231,12 @@ void MaskOptions::declare(Options& options) {
   options.add("seed", seed, "seed of all draws");
   options.add("scope", scope, "view rates are exact over all rows, or inside each part")
       .choices({"all", "part"});
+  options
+      .add(
+          "test-views", test_views,
+          "views of validation and test rows: with gaps like the training rows, or complete (the protocol of "
+          "NAIM3L)")
+      .choices({"gaps", "complete"});
 }
 
 Folds make_folds(const Dataset& data, const MaskOptions& options) {
@@ -261,7 +267,11 @@ Folds make_folds(const Dataset& data, const MaskOptions& options) {
     for (std::uint32_t v = 0; v < folds.views; ++v)
       per_view.emplace_back(options.seed, Purpose::view_gaps, r, v);
     Random mending(options.seed, Purpose::view_gaps, r, static_cast<std::uint32_t>(folds.views));
-    if (options.scope == "part") {
+    if (options.test_views == "complete") {
+      ViewGaps(data, parts[0], options.missing_views, fold.W).draw(per_view, mending);
+      for (const auto* rows : {&parts[1], &parts[2]})
+        ViewGaps(data, *rows, 0, fold.W).draw(per_view, mending);
+    } else if (options.scope == "part") {
       for (const auto& rows : parts)
         ViewGaps(data, rows, options.missing_views, fold.W).draw(per_view, mending);
     } else {

@@ -1,6 +1,6 @@
-// Gaps and splits of repeated experiments, as the paper builds them: for each repetition a view mask W, a label mask G
-// (both in the data's row order) and an order of the rows; the first `train` rows of the order are for training, the
-// next `val` for validation, the rest for the test.
+// Gaps and splits of repeated experiments, as the paper builds them: for each repetition a view mask W, a
+// label mask G (both in the data's row order) and an order of the rows; the first `train` rows of the order
+// are for training, the next `val` for validation, the rest for the test.
 #pragma once
 
 #include <cstddef>
@@ -39,12 +39,15 @@ struct MaskOptions {
   double missing_views = .5, missing_labels = .5, train = .7, val = .15;
   std::int64_t repeats = 10;
   std::uint64_t seed = 1;
-  std::string scope = "all";  // all: exact rates over all rows (the authors' way); part: exact inside each part
+  std::string test_views =
+      "gaps";  // gaps: as the training rows; complete: rows for validation and test keep all views
+  std::string scope =
+      "all";  // all: exact rates over all rows (the authors' way); part: exact inside each part
   void declare(Options& options);
 };
 
 Folds make_folds(const Dataset& data, const MaskOptions& options);
-Folds read_folds(const std::string& path);                    // .npz of ours or the authors' .mat
+Folds read_folds(const std::string& path);  // .npz of ours or the authors' .mat
 void write_folds(const Folds& folds, const std::string& path);
 // Throws Exit::mismatch naming both sizes if the folds were not made for data of this shape.
 void check_fit(const Folds& folds, const Dataset& data, const std::string& folds_path);

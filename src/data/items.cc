@@ -1,11 +1,8 @@
 #include "data/items.h"
 
-#include <algorithm>
-#include <cmath>
 #include <numeric>
 
 #include "base/error.h"
-#include "base/random.h"
 
 namespace lacuna {
 
@@ -35,20 +32,6 @@ Selection select_part(const Dataset& data, const Folds& folds, std::size_t fold,
   selection.rows = folds.part_rows(fold, part);
   selection.hide_labels = part == Part::train;
   return selection;
-}
-
-void split_rows(const Dataset& data, double val_share, std::uint64_t seed, Selection& train, Selection& val) {
-  train = select_all(data);
-  val = train;
-  std::size_t held = 0;
-  if (val_share > 0 && data.rows > 1) {
-    const auto wanted = static_cast<std::size_t>(std::floor(val_share * static_cast<double>(data.rows)));
-    held = std::clamp<std::size_t>(wanted, 1, data.rows - 1);
-  }
-  Random(seed, Purpose::row_order).shuffle(train.rows);
-  const auto cut = train.rows.end() - static_cast<std::ptrdiff_t>(held);
-  val.rows.assign(cut, train.rows.end());
-  train.rows.erase(cut, train.rows.end());
 }
 
 }  // namespace lacuna

@@ -58,8 +58,4 @@ struct Selection {
 Selection select_all(const Dataset& data);
 // A part of a fold: training rows with hidden labels, the others with complete ones (the paper's protocol).
 Selection select_part(const Dataset& data, const Folds& folds, std::size_t fold, Part part);
-// Without folds: a seeded split of the rows into training and validation (val_share of them, at least 1, none
-// if 0).
-void split_rows(const Dataset& data, double val_share, std::uint64_t seed, Selection& train, Selection& val);
-
 }  // namespace lacuna

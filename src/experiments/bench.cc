@@ -92,7 +92,7 @@ void BenchOptions::declare(Options& o, Experiment experiment) {
       .metavar("FILE");
   mask.declare(o);
   o.add("protocol", protocol, "strict; authors: scaler fitted on all rows, validation rows inside the test")
-      .choices({"strict", "authors"});
+      .choices(protocol_names());
   o.add("threads", threads, "threads of a cell, 0 = all; results do not depend on it").range(0, 1024);
   o.add("retry-failed", retry_failed, "with --resume: run failed cells again");
   o.add("keep-scores", keep_scores, "keep the scores of every cell as scores.npy");
@@ -214,7 +214,7 @@ class Planner {
       cell.spec.folds = folds;
       cell.spec.fold = fold;
       cell.spec.without_view = without_view;
-      cell.spec.protocol = options_.protocol;
+      cell.spec.protocol = protocol_from_name(options_.protocol);
       cell.spec.seed = options_.mask.seed + fold;
       if (plan.experiment == Experiment::similarity) {
         cell.spec.task = Task::similarity;

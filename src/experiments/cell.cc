@@ -17,7 +17,8 @@ std::atomic<bool> stop_requested{false};
 
 namespace {
 
-constexpr const char* kSchema = "lacuna.cell.1";
+constexpr const char* kSchema = "lacuna.cell.2";
+constexpr const char* kFirstSchema = "lacuna.cell.1";  // method mtd meant our own network
 
 template <class Declared>
 json options_json(Declared declared) {
@@ -38,10 +39,12 @@ Declared options_from_json(const json& values, const std::string& where) {
 Model make_model(const CellSpec& spec) {
   Model model(spec.method.name);
   if (!spec.method.preset.empty()) model.set_preset(spec.method.preset);
-  // The protocol decides who sees test rows, whatever a preset says; a setting given by name still wins.
-  model.options().set("leaky-prepare", spec.protocol == "authors" ? "true" : "false", "the preparation");
   for (const auto& [name, value] : spec.settings)
     model.options().set(name, value, "method " + spec.method.name);
+  // Machines agree in f32; `auto` would be bf16 on some of them.
+  if (const Option* precision = model.options().find("precision"); precision && precision->text() == "auto")
+    model.options().set("precision", "f32", "an experiment");
+  apply_protocol(spec.protocol, model.options());
   return model;
 }
 
@@ -73,18 +76,6 @@ Folds drop_view(const Folds& folds, std::size_t fold, std::size_t gone) {
     for (std::size_t v = 0; v < rest.views; ++v) one.W(i, v) = from.W(i, v < gone ? v : v + 1);
   rest.folds.push_back(std::move(one));
   return rest;
-}
-
-void drop_rows_without_view(Selection& selection) {
-  const std::size_t views = selection.data->views.size();
-  std::vector<std::uint32_t> kept;
-  for (std::size_t i = 0; i < selection.rows.size(); ++i)
-    for (std::size_t v = 0; v < views; ++v)
-      if (selection.has(i, v)) {
-        kept.push_back(selection.rows[i]);
-        break;
-      }
-  selection.rows = std::move(kept);
 }
 
 json metrics_json(const Metrics& metrics) {
@@ -141,16 +132,16 @@ MethodChoice MethodChoice::parse(const std::string& text) {
   const auto colon = text.find(':');
   MethodChoice choice{text.substr(0, colon), colon == std::string::npos ? "" : text.substr(colon + 1)};
   const auto method = make_method(choice.name);
-  const auto presets = method->presets();
-  if (!choice.preset.empty() && std::find(presets.begin(), presets.end(), choice.preset) == presets.end())
-    fail(Exit::usage, "method {} has no preset '{}'{} (it has {})", choice.name, choice.preset,
-         did_you_mean(choice.preset, presets), presets.empty() ? "none" : join(presets, ", "));
+  PrepareOptions unused;
+  if (!choice.preset.empty()) method->set_preset(choice.preset, unused);
   return choice;
 }
 
 std::string MethodChoice::title() const {
-  const std::string title = make_method(name)->traits().title;
-  return preset.empty() ? title : fmt::format("{} ({})", title, preset);
+  const auto method = make_method(name);
+  const auto presets = method->presets();
+  const std::string used = preset.empty() && !presets.empty() ? presets.front() : preset;
+  return used.empty() ? method->traits().title : fmt::format("{} ({})", method->traits().title, used);
 }
 
 json CellSpec::json() const {
@@ -161,7 +152,7 @@ json CellSpec::json() const {
                          {"data", {{"path", data.path}, {"read", options_json(data.read)}}},
                          {"fold", fold},
                          {"without_view", without_view},
-                         {"protocol", protocol},
+                         {"protocol", protocol_name(protocol)},
                          {"seed", seed},
                          {"task", task == Task::score ? "score" : "similarity"},
                          {"epochs", epochs}};
@@ -173,11 +164,16 @@ json CellSpec::json() const {
 }
 
 CellSpec CellSpec::from_json(const nlohmann::json& from) {
-  if (!from.is_object() || from.value("schema", "") != kSchema)
+  const std::string schema = from.is_object() ? from.value("schema", "") : "";
+  if (schema != kSchema && schema != kFirstSchema)
     fail(Exit::data, "this is no cell of Lacuna ({} expected)", kSchema);
   try {
     CellSpec spec;
     spec.method = {from.at("method"), from.at("preset")};
+    if (schema == kFirstSchema && spec.method.name == "mtd") {
+      const std::string& preset = spec.method.preset;
+      spec.method.name = preset.empty() ? kDefaultMethod : method_of_preset(preset);
+    }
     spec.settings = from.at("settings");
     spec.data.path = from.at("data").at("path");
     spec.data.read = options_from_json<ReadOptions>(from.at("data").at("read"), "the cell");
@@ -187,7 +183,7 @@ CellSpec CellSpec::from_json(const nlohmann::json& from) {
       spec.folds.mask = options_from_json<MaskOptions>(from.at("folds").at("mask"), "the cell");
     spec.fold = from.at("fold");
     spec.without_view = from.at("without_view");
-    spec.protocol = from.at("protocol");
+    spec.protocol = protocol_from_name(from.at("protocol"));
     spec.seed = from.at("seed");
     spec.task = from.at("task") == "score" ? Task::score : Task::similarity;
     spec.epochs = from.at("epochs").get<std::vector<std::int64_t>>();
@@ -240,13 +236,15 @@ json resolved_options(const CellSpec& spec) {
 }
 
 std::string cell_id(const CellSpec& spec, Shelf& shelf) {
+  Model model = make_model(spec);
   const json content = {{"schema", kSchema},
                         {"method", spec.method.name},
-                        {"options", resolved_options(spec)},
+                        {"preset", model.preset()},
+                        {"options", model.options().json()},
                         {"data", shelf.data(spec.data).hash},
                         {"fold", fold_hash(shelf.folds(spec.data, spec.folds), spec.fold)},
                         {"without_view", spec.without_view},
-                        {"protocol", spec.protocol},
+                        {"protocol", protocol_name(spec.protocol)},
                         {"seed", spec.seed},
                         {"task", spec.task == Task::score ? "score" : "similarity"},
                         {"epochs", spec.epochs}};
@@ -283,11 +281,8 @@ CellFiles run_cell(const CellSpec& spec, Shelf& shelf) {
     folds = &rest_folds;
     fold = 0;
   }
-  Selection train = select_part(*data, *folds, fold, Part::train);
-  Selection val = select_part(*data, *folds, fold, Part::val),
-            test = select_part(*data, *folds, fold, Part::test);
-  drop_rows_without_view(train);
-  if (spec.protocol == "authors") test.rows.insert(test.rows.begin(), val.rows.begin(), val.rows.end());
+  const auto [train, val] = learning_rows(*data, *folds, fold);
+  const Selection test = part_of_fold(*data, *folds, fold, Part::test, spec.protocol);
   if (test.rows.empty())
     fail(Exit::data, "{}: repetition {} leaves no rows for the test", data->name, spec.fold);
 
@@ -325,9 +320,7 @@ CellFiles run_cell(const CellSpec& spec, Shelf& shelf) {
     // As the method itself decides (the papers' way), not by the thresholds that serve users.
     Matrix<std::uint8_t> decided(files.scores.rows(), files.scores.cols());
     model.method().decide(files.scores, decided);
-    Matrix<std::int8_t> truth(test.rows.size(), data->label_count());
-    for (std::size_t i = 0; i < truth.rows(); ++i)
-      for (std::size_t j = 0; j < truth.cols(); ++j) truth(i, j) = test.label(i, j);
+    const Matrix<std::int8_t> truth = true_labels(test);
     files.result["metrics"] = metrics_json(evaluate(files.scores, truth, decided));
     files.result["history"] = thinned(recorder.history, 120);
     files.result["parameters"] = model.method().parameters();

@@ -14,7 +14,7 @@
 
 #include "base/matrix.h"
 #include "data/dataset.h"
-#include "data/folds.h"
+#include "data/protocol.h"
 #include "data/readers.h"
 #include "methods/model.h"
 
@@ -25,7 +25,7 @@ struct MethodChoice {
   std::string name, preset;
   static MethodChoice parse(const std::string& text);  // Exit::usage names the nearest method or preset
   std::string text() const { return preset.empty() ? name : name + ":" + preset; }
-  std::string title() const;  // as printed in tables: "MTD", "MTD (paper)"
+  std::string title() const;  // as printed in tables: "NAIM3L", "MTD (repaired)"
 };
 
 // The name of a data set in tables and in experiment files is its own; the path only says where it was.
@@ -51,9 +51,9 @@ struct CellSpec {
   DataChoice data;
   FoldChoice folds;
   std::size_t fold = 0;
-  std::string without_view;         // a view that is taken away from all rows
-  std::string protocol = "strict";  // or "authors": scaler fitted on all rows, validation rows in the test
-  std::uint64_t seed = 1;           // of the method; the fold's own seed is in `folds`
+  std::string without_view;  // a view that is taken away from all rows
+  Protocol protocol = Protocol::strict;
+  std::uint64_t seed = 1;  // of the method; the fold's own seed is in `folds`
   Task task = Task::score;
   std::vector<std::int64_t> epochs;  // similarity: after these
 

@@ -7,6 +7,7 @@
 
 #include "base/error.h"
 #include "experiments/statistics.h"
+#include "methods/method.h"
 
 namespace lacuna {
 
@@ -55,10 +56,9 @@ std::size_t ExperimentResults::failed() const {
 }
 
 const MethodInfo& ExperimentResults::lead() const {
-  for (const auto& method : methods)
-    if (method.key == "mtd") return method;
-  for (const auto& method : methods)
-    if (method.name == "mtd") return method;
+  for (const char* wanted : {"mtd", kDefaultMethod})
+    for (const auto& method : methods)
+      if (method.name == wanted) return method;
   return methods.front();
 }
 

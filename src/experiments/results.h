@@ -45,8 +45,8 @@ struct ExperimentResults {
                              const nlohmann::json& where = nlohmann::json::object()) const;
   std::size_t done() const;
   std::size_t failed() const;
-  // The method that the report looks at most closely: MTD where it takes part (its first preset), else the
-  // first.
+  // The method that the report looks at most closely: MTD where it takes part (the preset named first), else
+  // our own, else the first.
   const MethodInfo& lead() const;
 };
 

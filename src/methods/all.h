@@ -14,6 +14,7 @@ std::unique_ptr<Method> make_dm2l();
 std::unique_ptr<Method> make_lvsl();
 std::unique_ptr<Method> make_imvwl();
 std::unique_ptr<Method> make_naim3l();
+std::unique_ptr<Method> make_lacuna();
 std::unique_ptr<Method> make_mtd();
 std::unique_ptr<Method> make_dicnet();
 std::unique_ptr<Method> make_c2ae();

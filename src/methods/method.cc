@@ -14,7 +14,14 @@ void Method::decide(MatrixView<const float> scores, MatrixView<std::uint8_t> dec
 }
 
 void Method::set_preset(const std::string& name, PrepareOptions&) {
-  fail(Exit::usage, "method {} has no presets, so not '{}'", traits().name, name);
+  no_such_preset(name);
+}
+
+void Method::no_such_preset(const std::string& name) const {
+  const std::vector<std::string> own = presets(), owners = methods_with_preset(name);
+  fail(Exit::usage, "method {} has no preset '{}'{}{}", traits().name, name,
+       owners.empty() ? did_you_mean(name, own) : fmt::format("; {} has it", join(owners, ", ")),
+       own.empty() ? ": it has none" : fmt::format(" (it has {})", join(own, ", ")));
 }
 
 namespace {
@@ -24,16 +31,17 @@ struct Entry {
   std::unique_ptr<Method> (*make)();
 };
 constexpr Entry kMethods[] = {
-    {"mtd", make_mtd},        //
-    {"dicnet", make_dicnet},  //
-    {"c2ae", make_c2ae},      //
-    {"prior", make_prior},    //
-    {"glocal", make_glocal},  //
-    {"cdmm", make_cdmm},      //
-    {"dm2l", make_dm2l},      //
-    {"lvsl", make_lvsl},      //
-    {"imvwl", make_imvwl},    //
-    {"naim3l", make_naim3l},  //
+    {kDefaultMethod, make_lacuna},  //
+    {"mtd", make_mtd},              //
+    {"dicnet", make_dicnet},        //
+    {"c2ae", make_c2ae},            //
+    {"prior", make_prior},          //
+    {"glocal", make_glocal},        //
+    {"cdmm", make_cdmm},            //
+    {"dm2l", make_dm2l},            //
+    {"lvsl", make_lvsl},            //
+    {"imvwl", make_imvwl},          //
+    {"naim3l", make_naim3l},        //
 };
 
 }  // namespace
@@ -56,6 +64,28 @@ std::unique_ptr<Method> make_method(const std::string& name) {
     if (name == entry.name) return entry.make();
   fail(Exit::usage, "there is no method '{}'{} (lacuna methods lists them)", name,
        did_you_mean(name, method_names()));
+}
+
+std::vector<std::string> methods_with_preset(const std::string& preset) {
+  std::vector<std::string> owners;
+  for (const Entry& entry : kMethods)
+    if (const auto presets = entry.make()->presets();
+        std::find(presets.begin(), presets.end(), preset) != presets.end())
+      owners.push_back(entry.name);
+  return owners;
+}
+
+std::string method_of_preset(const std::string& preset) {
+  const auto owners = methods_with_preset(preset);
+  if (owners.size() == 1) return owners.front();
+  if (!owners.empty())
+    fail(Exit::usage, "preset '{}' belongs to {}: name one of them with --method", preset,
+         join(owners, ", "));
+  std::vector<std::string> all;
+  for (const Entry& entry : kMethods)
+    for (const auto& name : entry.make()->presets()) all.push_back(name);
+  fail(Exit::usage, "no method has a preset '{}'{} (there are {})", preset, did_you_mean(preset, all),
+       join(all, ", "));
 }
 
 Metrics evaluate_on(const Method& method, const Items& items) {

@@ -2,7 +2,8 @@
 // sees prepared Items only; files, preparation, thresholds and label names are the business of Model
 // (methods/model.h).
 //
-// To add a method: one file here, one line in MethodName, one case in make_method (docs/adding-a-method.md).
+// To add a method: one file here, its maker in all.h, one line in the table of method.cc
+// (docs/adding-a-method.md).
 #pragma once
 
 #include <cstdint>
@@ -45,6 +46,17 @@ struct Setting {
   std::string name, value;
 };
 
+// What a fit will see, known before it starts.
+struct FitSize {
+  std::size_t rows = 0, labels = 0;
+  std::vector<std::size_t> columns, present;  // of each prepared view; rows that have it
+  double positives = 0;                       // known ones, over all rows and labels
+};
+// What it will take, by the method's own arithmetic: within a factor of two or so.
+struct Cost {
+  double core_seconds = 0, bytes = 0;  // 0: next to nothing
+};
+
 // One member of an ensemble: what it changes in the settings, of the method or of the preparation.
 struct MemberPlan {
   std::vector<Setting> changes;
@@ -64,6 +76,12 @@ class Method {
   // The members of an ensemble of this preset, teachers first; 0 = as many as the preset has by itself.
   virtual std::vector<MemberPlan> plan(const std::string& preset, std::size_t members) const;
 
+  // An estimate with the settings as they are; Model::fit refuses what memory cannot hold.
+  virtual Cost cost(const FitSize& size) const {
+    (void)size;
+    return {};
+  }
+
   // Learns from `train`; `val` (possibly without rows) serves selection only. Deterministic in context.seed.
   virtual void fit(const Items& train, const Items& val, FitContext& context) = 0;
   // scores (n, c), larger = more relevant. Const, re-entrant.
@@ -76,10 +94,19 @@ class Method {
   // and the settings (Tensors::get does it), before memory is taken; what does not fit is Exit::data.
   virtual void load(const Tensors& file, const ItemShape& shape) = 0;
   virtual std::uint64_t parameters() const { return 0; }
+
+ protected:
+  [[noreturn]] void no_such_preset(
+      const std::string& name) const;  // Exit::usage: the nearest, or whose it is
 };
+
+constexpr const char* kDefaultMethod = "lacuna";
 
 const std::vector<std::string>& method_names();
 std::unique_ptr<Method> make_method(const std::string& name);  // Exit::usage with the nearest name
+std::vector<std::string> methods_with_preset(const std::string& preset);
+// The one method that has a preset of this name; Exit::usage where none has, or several.
+std::string method_of_preset(const std::string& preset);
 
 // Scores and metrics of a fitted method on rows with labels; the way every method selects on validation.
 Metrics evaluate_on(const Method& method, const Items& items);

@@ -4,8 +4,8 @@
 #include <numeric>
 
 #include "base/error.h"
-#include "base/random.h"
 #include "base/text.h"
+#include "data/protocol.h"
 #include "data/release.h"
 #include "methods/ensemble.h"
 
@@ -91,10 +91,6 @@ Items Model::prepared(const Selection& selection, const std::vector<int>& source
 }
 
 void Model::set_preset(const std::string& name) {
-  const auto presets = method_->presets();
-  if (!presets.empty() && std::find(presets.begin(), presets.end(), name) == presets.end())
-    fail(Exit::usage, "method {} has no preset '{}'{} (it has {})", method_->traits().name, name,
-         did_you_mean(name, presets), join(presets, ", "));
   method_->set_preset(name, *prepare_);
   preset_ = name;
   bind();  // the preset's values are the defaults from here on
@@ -136,13 +132,8 @@ void Model::fit(const Selection& train, const Selection& val, FitContext& contex
 void Model::fit(const Selection& train, double hold_out, std::uint64_t seed) {
   FitContext context;
   context.seed = seed;
-  Selection rest = train, val = train;
-  Random random(seed, Purpose::row_order);
-  random.shuffle(rest.rows);
-  const auto held = static_cast<std::size_t>(hold_out * static_cast<double>(rest.rows.size()));
-  val.rows.assign(rest.rows.end() - static_cast<std::ptrdiff_t>(held), rest.rows.end());
-  rest.rows.resize(rest.rows.size() - held);
-  fit(rest, val, context);
+  const LearningRows rows = learning_rows(train, hold_out, seed);
+  fit(rows.learn, rows.val, context);
 }
 
 std::vector<int> Model::match_views(const Dataset& data) const {
@@ -236,8 +227,13 @@ Model Model::load(const Tensors& file) {
   if (meta.value("schema", 0) != kSchema)
     fail(Exit::data, "{}: model schema {}, this program reads {}", path, meta.value("schema", 0), kSchema);
   try {
-    Model model(meta["method"].get<std::string>());
-    if (const auto preset = meta.value("preset", std::string()); !preset.empty()) model.set_preset(preset);
+    const auto preset = meta.value("preset", std::string());
+    auto method = meta["method"].get<std::string>();
+    // Up to version 0.1 the presets of method lacuna were presets of method mtd.
+    if (method == "mtd" && methods_with_preset(preset) == std::vector<std::string>{kDefaultMethod})
+      method = kDefaultMethod;
+    Model model(method);
+    if (!preset.empty()) model.set_preset(preset);
     model.options_.from_json(meta["options"], path);
     model.make_members();
     model.label_names_ = meta["labels"].get<std::vector<std::string>>();

@@ -2,7 +2,7 @@
 // names, thresholds. This is the C++ interface of the library:
 //
 //   auto data  = lacuna::read_dataset("photos.npz");
-//   lacuna::Model model("mtd");
+//   lacuna::Model model;                                // or Model("naim3l")
 //   model.fit(lacuna::select_all(data));
 //   model.save("photos.safetensors");
 //   auto scores = lacuna::Model::load("photos.safetensors").predict(new_data);   // (n, c)
@@ -21,7 +21,7 @@ namespace lacuna {
 
 class Model {
  public:
-  explicit Model(const std::string& method);  // with the method's default preset
+  explicit Model(const std::string& method = kDefaultMethod);  // with the method's default preset
   Model(Model&&) noexcept;
   Model& operator=(Model&&) noexcept;
   ~Model();

@@ -5,19 +5,18 @@
 #include <array>
 
 #include "base/error.h"
-#include "base/text.h"
 #include "methods/all.h"
 #include "nn/make.h"
 
 namespace lacuna {
 namespace {
 
-enum Preset : std::size_t { kBest, kRepaired, kAuthors, kPaper, kPresets };
-constexpr std::array<const char*, kPresets> kPresetNames = {"best", "repaired", "authors", "paper"};
+enum Preset : std::size_t { kRepaired, kAuthors, kPaper, kPresets };
+constexpr std::array<const char*, kPresets> kPresetNames = {"repaired", "authors", "paper"};
 
 // A setting in each preset, in the order above. `repaired` is `authors` with its flaws mended, `paper`
 // computes the equations as printed with the published corrections; where the paper is silent it takes the
-// authors' value.
+// authors' value. Who sees which rows is a matter of the protocol, not of a preset.
 struct Row {
   const char* option;
   std::array<const char*, kPresets> values;
@@ -27,77 +26,46 @@ constexpr const char* kWideBack = "1e,1500,0.8d,0.8d";
 
 const Row kTable[] = {
     // the network
-    {"encoder-widths", {"1024", kWide, kWide, kWide}},
-    {"end-norm", {"layer", "batch-present", "batch", "none"}},
-    {"channels", {"1", "2", "2", "2"}},
-    {"fused-relu", {"true", "true", "true", "false"}},
-    {"classifier-bias", {"-4", "0", "0", "0"}},
-    {"decoder-widths", {"512", kWideBack, kWideBack, "1500,0.8d,0.8d"}},
-    {"decoder-input", {"fused", "sum", "sum", "sum"}},
+    {"encoder-widths", {kWide, kWide, kWide}},
+    {"end-norm", {"batch-present", "batch", "none"}},
+    {"channels", {"2", "2", "2"}},
+    {"fused-relu", {"true", "true", "false"}},
+    {"classifier-bias", {"0", "0", "0"}},
+    {"decoder-widths", {kWideBack, kWideBack, "1500,0.8d,0.8d"}},
+    {"decoder-input", {"sum", "sum", "sum"}},
     // masks
-    {"mask-start", {"paper", "authors", "authors", "paper"}},
-    {"mask-length", {"exact", "exact", "exact", "inclusive"}},
-    {"view-dropout", {"0.3", "0", "0", "0"}},
-    {"hidden-dropout", {"0.5", "0", "0", "0"}},
-    {"fused-dropout", {"0.3", "0", "0", "0"}},
+    {"mask-start", {"authors", "authors", "paper"}},
+    {"mask-length", {"exact", "exact", "inclusive"}},
+    {"view-dropout", {"0", "0", "0"}},
+    {"hidden-dropout", {"0", "0", "0"}},
+    {"fused-dropout", {"0", "0", "0"}},
     // losses
-    {"bce-form", {"softplus", "log", "log", "softplus"}},
-    {"bce-divisor", {"known", "known", "known", "all"}},
-    {"alpha", {"0", "1e-4", "1e-4", "0.4"}},
-    {"beta", {"0", "1e-4", "1e-4", "0.4"}},
-    {"gamma", {"0.01", "0.1", "0.1", "0.1"}},
-    {"graph-normalise", {"true", "true", "true", "false"}},
-    {"contrast-factor", {"0.5", "0.5", "0.5", "1"}},
-    {"contrast-epsilon", {"1e-6", "1e-6", "1e-6", "0"}},
-    {"contrast-count", {"views", "views", "views", "pairs"}},
-    {"reconstruction-target", {"clean", "clean", "masked", "clean"}},
-    {"view-weight", {"3", "0", "0", "0"}},
-    {"guess-weight", {"0.3", "0", "0", "0"}},
+    {"bce-form", {"log", "log", "softplus"}},
+    {"bce-divisor", {"known", "known", "all"}},
+    {"alpha", {"1e-4", "1e-4", "0.4"}},
+    {"beta", {"1e-4", "1e-4", "0.4"}},
+    {"gamma", {"0.1", "0.1", "0.1"}},
+    {"graph-normalise", {"true", "true", "false"}},
+    {"contrast-factor", {"0.5", "0.5", "1"}},
+    {"contrast-epsilon", {"1e-6", "1e-6", "0"}},
+    {"contrast-count", {"views", "views", "pairs"}},
+    {"reconstruction-target", {"clean", "masked", "clean"}},
+    {"view-weight", {"0", "0", "0"}},
+    {"guess-weight", {"0", "0", "0"}},
     // training
-    {"epochs", {"100", "200", "200", "200"}},
-    {"shuffle", {"true", "true", "false", "true"}},
-    {"drop-last", {"true", "false", "false", "false"}},
-    {"optimiser", {"adamw", "sgd", "sgd", "sgd"}},
-    {"rate", {"1e-3", "0.1", "0.1", "0.1"}},
-    {"weight-decay", {"5", "0", "0", "0"}},
-    {"decay-rows", {"3500", "0", "0", "0"}},  // those of Corel5k, where 5 was found
-    {"schedule", {"cosine", "constant", "constant", "constant"}},
-    {"warm-up", {"1", "0", "0", "0"}},
-    {"average", {"0.99", "0", "0", "0"}},
+    {"epochs", {"200", "200", "200"}},
+    {"shuffle", {"true", "false", "true"}},
+    {"drop-last", {"false", "false", "false"}},
+    {"optimiser", {"sgd", "sgd", "sgd"}},
+    {"rate", {"0.1", "0.1", "0.1"}},
+    {"weight-decay", {"0", "0", "0"}},
+    {"decay-rows", {"0", "0", "0"}},
+    {"schedule", {"constant", "constant", "constant"}},
+    {"warm-up", {"0", "0", "0"}},
+    {"average", {"0", "0", "0"}},
     // inputs
-    {"prepare", {"root-pca", "zscore", "zscore", "zscore"}},
-    {"leaky-prepare", {"false", "false", "true", "false"}},
+    {"prepare", {"zscore", "zscore", "zscore"}},
 };
-
-// Preset `distilled`: the settings of `best`, and what its members change in them. Teachers and students are
-// as different from each other as could be found without being much worse alone (docs/best.md). The students
-// are in the order in which smaller ensembles take them.
-constexpr const char* kDistilled = "distilled";
-using Changes = std::vector<Setting>;
-const Changes kWider = {{"encoder-widths", "2048"}, {"weight-decay", "8"}};
-const Changes kLogarithm = {{"prepare", "log-pca"}};
-const Changes kEarly = {{"fusion", "early"}, {"encoder-widths", "2048"}, {"gamma", "0"}};
-const Changes kHalfWhite = {{"components", "192"}, {"whiten", "0.5"}};
-const Changes kKernel = {{"prepare", "rbf-pca"}};
-const Changes kNoGuesses = {{"guess-weight", "0"}};
-const Changes kTaught = {{"guess-weight", "1"}, {"guess-from", "0"}};
-
-Changes operator+(Changes left, const Changes& right) {
-  left.insert(left.end(), right.begin(), right.end());
-  return left;
-}
-
-const std::array<Changes, 3>& teachers() {
-  static const std::array<Changes, 3> all = {kLogarithm + kNoGuesses, kWider + kNoGuesses,
-                                             kEarly + kNoGuesses};
-  return all;
-}
-const std::array<Changes, 6>& students() {
-  static const std::array<Changes, 6> all = {
-      kWider + kTaught,     kEarly + kHalfWhite + kTaught,     kEarly + kKernel + kTaught,
-      kLogarithm + kTaught, kLogarithm + kHalfWhite + kTaught, kEarly + kTaught};
-  return all;
-}
 
 }  // namespace
 
@@ -113,44 +81,36 @@ void TwoChannelMethod::channels(const Items& items, std::vector<Matrix<float>>& 
   two->channels(items, shared, own);
 }
 
-Traits Mtd::traits() const {
-  return {
-      .name = "mtd", .title = "MTD", .source = "NeurIPS 2023", .probabilities = true, .prepare = "root-pca"};
-}
-
-void Mtd::declare(Options& options) {
+void PresetNetwork::declare(Options& options) {
   network_options_.declare(options);
   train_options_.declare(options);
   declare_precision(options);
 }
 
-std::vector<std::string> Mtd::presets() const {
-  std::vector<std::string> names(kPresetNames.begin(), kPresetNames.end());
-  names.insert(names.begin() + 1, kDistilled);
-  return names;
-}
-
-void Mtd::set_preset(const std::string& name, PrepareOptions& prepare) {
-  const std::string settings = name == kDistilled ? kPresetNames[kBest] : name;
-  const auto at = static_cast<std::size_t>(std::ranges::find(kPresetNames, settings) - kPresetNames.begin());
-  if (at == kPresets)
-    fail(Exit::usage, "mtd has no preset '{}'{} (it has {})", name, did_you_mean(name, presets()),
-         join(presets(), ", "));
+void PresetNetwork::put_in_place(const std::string& preset, const std::vector<Setting>& settings,
+                                 PrepareOptions& prepare) {
   network_options_ = MtdOptions();
   train_options_ = TrainOptions();
   Options options;
   declare(options);
   prepare.declare(options);
-  for (const Row& row : kTable) options.set(row.option, row.values[at], "preset " + name);
+  for (const auto& [name, value] : settings) options.set(name, value, "preset " + preset);
 }
 
-std::vector<MemberPlan> Mtd::plan(const std::string& preset, std::size_t members) const {
-  if (preset != kDistilled) return Method::plan(preset, members);
-  std::vector<MemberPlan> plan;
-  for (const Changes& changes : teachers()) plan.push_back({changes, true});
-  const std::size_t count = members == 0 ? students().size() : members;
-  for (std::size_t k = 0; k < count; ++k) plan.push_back({students()[k % students().size()], false});
-  return plan;
+Traits Mtd::traits() const {
+  return {.name = "mtd", .title = "MTD", .source = "NeurIPS 2023", .probabilities = true};
+}
+
+std::vector<std::string> Mtd::presets() const {
+  return {kPresetNames.begin(), kPresetNames.end()};
+}
+
+void Mtd::set_preset(const std::string& name, PrepareOptions& prepare) {
+  const auto at = static_cast<std::size_t>(std::ranges::find(kPresetNames, name) - kPresetNames.begin());
+  if (at == kPresets) no_such_preset(name);
+  std::vector<Setting> settings;
+  for (const Row& row : kTable) settings.push_back({row.option, row.values[at]});
+  put_in_place(name, settings, prepare);
 }
 
 std::unique_ptr<Method> make_mtd() {

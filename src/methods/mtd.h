@@ -1,5 +1,6 @@
-// The methods built on the two-channel network: MTD with its presets, and DICNet, which is the same network
-// with one channel and another contrast. They differ in settings only.
+// The methods built on the two-channel network: MTD with its presets, the project's own network (method
+// lacuna), and DICNet, which is the same network with one channel and another contrast. They differ in
+// settings only.
 #pragma once
 
 #include <memory>
@@ -23,10 +24,26 @@ class TwoChannelMethod : public NetworkMethod, public ChannelReader {
   MtdOptions network_options_;
 };
 
-class Mtd final : public TwoChannelMethod {
+// One with all of the network's settings, and presets.
+class PresetNetwork : public TwoChannelMethod {
+ public:
+  void declare(Options& options) override;
+
+ protected:
+  // Every setting at the network's own default, then those of the preset.
+  void put_in_place(const std::string& preset, const std::vector<Setting>& settings, PrepareOptions& prepare);
+};
+
+class Mtd final : public PresetNetwork {
  public:
   Traits traits() const override;
-  void declare(Options& options) override;
+  std::vector<std::string> presets() const override;
+  void set_preset(const std::string& name, PrepareOptions& prepare) override;
+};
+
+class Lacuna final : public PresetNetwork {
+ public:
+  Traits traits() const override;
   std::vector<std::string> presets() const override;
   void set_preset(const std::string& name, PrepareOptions& prepare) override;
   std::vector<MemberPlan> plan(const std::string& preset, std::size_t members) const override;

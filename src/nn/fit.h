@@ -45,6 +45,8 @@ class FitContext {
     (void)record, (void)snapshot;
     return true;
   }
+  // Something that whoever uses the result should know, in one sentence.
+  virtual void remark(const std::string& text) { (void)text; }
   // The state to continue from, or null for a fresh start. A method that gets one must end with the same bits
   // as an uninterrupted run.
   virtual const Tensors* resume_from() { return nullptr; }

@@ -1,0 +1,101 @@
+#include "data/protocol.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "base/error.h"
+#include "base/random.h"
+#include "base/text.h"
+
+namespace lacuna {
+namespace {
+
+constexpr const char* kLeaky = "leaky-prepare";
+
+void drop_rows_without_view(Selection& selection) {
+  const std::size_t views = selection.data->views.size();
+  std::vector<std::uint32_t> kept;
+  for (std::size_t i = 0; i < selection.rows.size(); ++i)
+    for (std::size_t v = 0; v < views; ++v)
+      if (selection.has(i, v)) {
+        kept.push_back(selection.rows[i]);
+        break;
+      }
+  selection.rows = std::move(kept);
+}
+
+}  // namespace
+
+const std::vector<std::string>& protocol_names() {
+  static const std::vector<std::string> names = {"strict", "authors"};
+  return names;
+}
+
+const char* protocol_name(Protocol protocol) {
+  return protocol_names()[static_cast<std::size_t>(protocol)].c_str();
+}
+
+Protocol protocol_from_name(const std::string& name) {
+  const auto at = std::find(protocol_names().begin(), protocol_names().end(), name);
+  if (at == protocol_names().end())
+    fail(Exit::usage, "there is no protocol '{}'{} (there are {})", name,
+         did_you_mean(name, protocol_names()), join(protocol_names(), ", "));
+  return static_cast<Protocol>(at - protocol_names().begin());
+}
+
+const char* protocol_warning(Protocol protocol) {
+  return protocol == Protocol::strict
+             ? ""
+             : "protocol authors leaks: the preparation sees all rows and the test rows hold the validation "
+               "rows; compare such figures only with figures of the same protocol";
+}
+
+void apply_protocol(Protocol protocol, Options& settings) {
+  if (protocol == Protocol::strict && settings.find(kLeaky)->text() == "true")
+    fail(Exit::usage,
+         "{} lets the preparation see test rows, which protocol strict never does: use --protocol authors",
+         kLeaky);
+  settings.set(kLeaky, protocol == Protocol::authors ? "true" : "false", "the protocol");
+}
+
+Selection part_of_fold(const Dataset& data, const Folds& folds, std::size_t fold, Part part,
+                       Protocol protocol) {
+  Selection selection = select_part(data, folds, fold, part);
+  if (protocol == Protocol::authors && part == Part::test) {
+    const auto val = folds.part_rows(fold, Part::val);
+    selection.rows.insert(selection.rows.begin(), val.begin(), val.end());
+  }
+  return selection;
+}
+
+LearningRows learning_rows(const Dataset& data, const Folds& folds, std::size_t fold) {
+  LearningRows rows{select_part(data, folds, fold, Part::train), select_part(data, folds, fold, Part::val)};
+  drop_rows_without_view(rows.learn);
+  return rows;
+}
+
+LearningRows learning_rows(const Selection& all, double hold_out, std::uint64_t seed) {
+  LearningRows rows{all, all};
+  std::vector<std::uint32_t>& learn = rows.learn.rows;
+  std::size_t held = 0;
+  if (hold_out > 0 && learn.size() > 1) {
+    const auto wanted = static_cast<std::size_t>(std::floor(hold_out * static_cast<double>(learn.size())));
+    held = std::clamp<std::size_t>(wanted, 1, learn.size() - 1);
+  }
+  Random(seed, Purpose::row_order).shuffle(learn);
+  const auto cut = learn.end() - static_cast<std::ptrdiff_t>(held);
+  rows.val.rows.assign(cut, learn.end());
+  learn.erase(cut, learn.end());
+  drop_rows_without_view(rows.learn);
+  return rows;
+}
+
+Matrix<std::int8_t> true_labels(Selection selection) {
+  selection.hide_labels = false;
+  Matrix<std::int8_t> truth(selection.rows.size(), selection.data->label_count());
+  for (std::size_t i = 0; i < truth.rows(); ++i)
+    for (std::size_t j = 0; j < truth.cols(); ++j) truth(i, j) = selection.label(i, j);
+  return truth;
+}
+
+}  // namespace lacuna

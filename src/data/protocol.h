@@ -1,0 +1,47 @@
+// Who learns from which rows, and is tested on which: one answer for train, tune, predict, evaluate and every
+// experiment.
+//
+//   strict    the preparation is fitted on observed training instances; training, validation and test rows
+//   are disjoint authors   as the released program of MTD's authors behaves: the preparation sees all rows,
+//   and the test rows hold
+//             the validation rows, on which the epoch was chosen. It leaks, and whatever comes of it says so
+//
+// Under both, training rows without any view are left out (nothing can be learned from them), training labels
+// are those the fold leaves known, and the labels of validation and test rows are complete.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "base/options.h"
+#include "data/items.h"
+
+namespace lacuna {
+
+enum class Protocol { strict, authors };
+const char* protocol_name(Protocol protocol);
+Protocol protocol_from_name(const std::string& name);  // Exit::usage with the nearest name
+const std::vector<std::string>& protocol_names();
+// What a reader of figures must know about the protocol; empty for strict.
+const char* protocol_warning(Protocol protocol);
+// Puts the protocol into the settings of a model, last: Exit::usage where they say to leak and the protocol
+// does not.
+void apply_protocol(Protocol protocol, Options& settings);
+
+struct LearningRows {
+  Selection learn, val;
+};
+// The rows of a part of a fold, as predictions and figures use them.
+Selection part_of_fold(const Dataset& data, const Folds& folds, std::size_t fold, Part part,
+                       Protocol protocol);
+// The rows that a method learns from and selects on: those of a fold, or, without folds, of a seeded split
+// with `hold_out` of the rows for validation (at least 1, none if 0).
+LearningRows learning_rows(const Dataset& data, const Folds& folds, std::size_t fold);
+LearningRows learning_rows(const Selection& all, double hold_out, std::uint64_t seed);
+
+// The labels that figures are computed from: complete, whatever the fold hides; unknown where nobody knows
+// them.
+Matrix<std::int8_t> true_labels(Selection selection);
+
+}  // namespace lacuna

@@ -1,0 +1,118 @@
+// The project's own network: one small channel per view, trained to do without views and labels
+// (docs/best.md). Presets: `best` is one network, `distilled` several that teach each other.
+#include <array>
+
+#include "base/error.h"
+#include "methods/all.h"
+#include "methods/mtd.h"
+
+namespace lacuna {
+namespace {
+
+constexpr const char* kBest = "best";
+const std::vector<Setting> kBestSettings = {
+    // the network
+    {"encoder-widths", "1024"},
+    {"end-norm", "layer"},
+    {"channels", "1"},
+    {"fused-relu", "true"},
+    {"classifier-bias", "-4"},
+    {"decoder-widths", "512"},
+    {"decoder-input", "fused"},
+    // masks
+    {"mask-start", "paper"},
+    {"mask-length", "exact"},
+    {"view-dropout", "0.3"},
+    {"hidden-dropout", "0.5"},
+    {"fused-dropout", "0.3"},
+    // losses
+    {"bce-form", "softplus"},
+    {"bce-divisor", "known"},
+    {"alpha", "0"},
+    {"beta", "0"},
+    {"gamma", "0.01"},
+    {"graph-normalise", "true"},
+    {"contrast-factor", "0.5"},
+    {"contrast-epsilon", "1e-6"},
+    {"contrast-count", "views"},
+    {"reconstruction-target", "clean"},
+    {"view-weight", "3"},
+    {"guess-weight", "0.3"},
+    // training
+    {"epochs", "100"},
+    {"shuffle", "true"},
+    {"drop-last", "true"},
+    {"optimiser", "adamw"},
+    {"rate", "1e-3"},
+    {"weight-decay", "5"},
+    {"decay-rows", "3500"},  // those of Corel5k, where 5 was found
+    {"schedule", "cosine"},
+    {"warm-up", "1"},
+    {"average", "0.99"},
+    // inputs
+    {"prepare", "root-pca"},
+};
+
+// Preset `distilled`: the settings of `best`, and what its members change in them. Teachers and students are
+// as different from each other as could be found without being much worse alone (docs/best.md). The students
+// are in the order in which smaller ensembles take them.
+constexpr const char* kDistilled = "distilled";
+using Changes = std::vector<Setting>;
+const Changes kWider = {{"encoder-widths", "2048"}, {"weight-decay", "8"}};
+const Changes kLogarithm = {{"prepare", "log-pca"}};
+const Changes kEarly = {{"fusion", "early"}, {"encoder-widths", "2048"}, {"gamma", "0"}};
+const Changes kHalfWhite = {{"components", "192"}, {"whiten", "0.5"}};
+const Changes kKernel = {{"prepare", "rbf-pca"}};
+const Changes kNoGuesses = {{"guess-weight", "0"}};
+const Changes kTaught = {{"guess-weight", "1"}, {"guess-from", "0"}};
+
+Changes operator+(Changes left, const Changes& right) {
+  left.insert(left.end(), right.begin(), right.end());
+  return left;
+}
+
+const std::array<Changes, 3>& teachers() {
+  static const std::array<Changes, 3> all = {kLogarithm + kNoGuesses, kWider + kNoGuesses,
+                                             kEarly + kNoGuesses};
+  return all;
+}
+const std::array<Changes, 6>& students() {
+  static const std::array<Changes, 6> all = {
+      kWider + kTaught,     kEarly + kHalfWhite + kTaught,     kEarly + kKernel + kTaught,
+      kLogarithm + kTaught, kLogarithm + kHalfWhite + kTaught, kEarly + kTaught};
+  return all;
+}
+
+}  // namespace
+
+Traits Lacuna::traits() const {
+  return {.name = "lacuna",
+          .title = "Lacuna",
+          .source = "this program",
+          .probabilities = true,
+          .prepare = "root-pca"};
+}
+
+std::vector<std::string> Lacuna::presets() const {
+  return {kBest, kDistilled};
+}
+
+void Lacuna::set_preset(const std::string& name, PrepareOptions& prepare) {
+  if (name != kBest && name != kDistilled) no_such_preset(name);
+  put_in_place(name, kBestSettings, prepare);
+}
+
+std::vector<MemberPlan> Lacuna::plan(const std::string& preset, std::size_t members) const {
+  if (preset != kDistilled) return Method::plan(preset, members);
+  std::vector<MemberPlan> plan;
+  for (const Changes& changes : teachers()) plan.push_back({changes, true});
+  const std::size_t count = members == 0 ? students().size() : members;
+  for (std::size_t k = 0; k < count; ++k) plan.push_back({students()[k % students().size()], false});
+  return plan;
+}
+
+std::unique_ptr<Method> make_lacuna() {
+  return std::make_unique<Lacuna>();
+}
+
+}  // namespace lacuna
