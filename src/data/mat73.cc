@@ -1,21 +1,16 @@
 // Level 7.3 MATLAB files are HDF5 files, read through libmatio. Neither library was written for hostile
-// input: damaged files can crash them. So a child process reads the file and hands the values over a pipe;
-// whatever happens to it, this process gets either values or an error.
-#include <fcntl.h>
+// input, so a child process reads the file and hands the values over.
 #include <matio.h>
-#include <sys/resource.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
-#include <cerrno>
-#include <cstring>
 #include <limits>
 #include <memory>
 
 #include "base/error.h"
 #include "base/files.h"
 #include "base/text.h"
+#include "data/child.h"
 #include "data/convert.h"
 #include "data/flat_table.h"
 #include "data/mat5.h"
@@ -222,122 +217,49 @@ class Converter {
   std::uint64_t bytes_;
 };
 
-// ---- the pipe: values as bytes
+// ---- from the child to its parent: values as bytes
 
-class PipeWriter {
- public:
-  explicit PipeWriter(int fd) : fd_(fd) {}
-  void bytes(Bytes rest) {
-    while (!rest.empty()) {
-      const ssize_t n = ::write(fd_, rest.data(), rest.size());
-      if (n < 0 && errno == EINTR) continue;
-      if (n <= 0) _exit(1);  // nobody listens
-      rest = rest.subspan(static_cast<std::size_t>(n));
-    }
+void put_value(Channel& channel, const MatValue& v) {
+  channel.put_text(v.name);
+  channel.put_text(v.type);
+  channel.put_number(v.shape.size());
+  for (auto size : v.shape) channel.put_number(size);
+  channel.put_table(v.values);
+  channel.put_number(v.sparse ? v.sparse->columns : 0);
+  if (v.sparse) {
+    channel.put_table(v.sparse->start);
+    channel.put_table(v.sparse->index);
+    channel.put_table(v.sparse->value);
   }
-  void number(std::uint64_t value) { bytes(std::as_bytes(std::span(&value, 1))); }
-  void text(const std::string& value) {
-    number(value.size());
-    bytes(as_bytes(value));
-  }
-  template <class T>
-  void table(const Table<T>& values) {
-    number(values.rows());
-    number(values.cols());
-    for (std::size_t i = 0; i < values.rows(); ++i) bytes(std::as_bytes(values.row(i)));
-  }
-  void value(const MatValue& v) {
-    text(v.name);
-    text(v.type);
-    number(v.shape.size());
-    for (auto size : v.shape) number(size);
-    table(v.values);
-    number(v.sparse ? v.sparse->columns : 0);
-    if (v.sparse) {
-      table(v.sparse->start);
-      table(v.sparse->index);
-      table(v.sparse->value);
-    }
-    number(v.text.size());
-    for (const auto& line : v.text) text(line);
-    number(v.cells.size());
-    for (const auto& cell : v.cells) value(cell);
-  }
+  channel.put_number(v.text.size());
+  for (const auto& line : v.text) channel.put_text(line);
+  channel.put_number(v.cells.size());
+  for (const auto& cell : v.cells) put_value(channel, cell);
+}
 
- private:
-  int fd_;
-};
-
-struct Broken {};  // the child ended in the middle of a value
-
-class PipeReader {
- public:
-  PipeReader(int fd, std::uint64_t most) : fd_(fd), most_(most) {}
-  void bytes(std::span<std::byte> out) {
-    while (!out.empty()) {
-      const ssize_t n = ::read(fd_, out.data(), out.size());
-      if (n < 0 && errno == EINTR) continue;
-      if (n <= 0) throw Broken();
-      out = out.subspan(static_cast<std::size_t>(n));
-    }
+MatValue get_value(Channel& channel, int depth = 0) {
+  if (depth > kDeepest + 1) throw Broken();
+  MatValue v;
+  v.name = channel.get_text();
+  v.type = channel.get_text();
+  v.shape.resize(std::min<std::uint64_t>(channel.get_count(), 8));
+  for (auto& size : v.shape) size = channel.get_number();
+  v.values = channel.get_table<float>();
+  if (const std::uint64_t columns = channel.get_number(); columns != 0) {
+    Matrix<std::uint64_t> start = channel.get_table<std::uint64_t>();
+    Matrix<std::uint32_t> index = channel.get_table<std::uint32_t>();
+    v.sparse = Csr{std::move(start), std::move(index), channel.get_table<float>(), columns};
   }
-  std::uint64_t number() {
-    std::uint64_t value = 0;
-    bytes(std::as_writable_bytes(std::span(&value, 1)));
-    return value;
-  }
-  std::uint64_t count() {  // of things that follow; a child gone wild is not believed
-    const std::uint64_t value = number();
-    if (value > most_) throw Broken();
-    return value;
-  }
-  std::string text() {
-    std::string value(count(), '\0');
-    bytes(std::as_writable_bytes(std::span(value)));
-    return value;
-  }
-  template <class T>
-  Matrix<T> table() {
-    const std::uint64_t rows = count(), cols = count();
-    if (rows != 0 && cols > most_ / rows) throw Broken();
-    Matrix<T> out(rows, cols);
-    bytes(std::as_writable_bytes(out.values()));
-    return out;
-  }
-  MatValue value(int depth = 0) {
-    if (depth > kDeepest + 1) throw Broken();
-    MatValue v;
-    v.name = text();
-    v.type = text();
-    v.shape.resize(std::min<std::uint64_t>(count(), 8));
-    for (auto& size : v.shape) size = number();
-    v.values = table<float>();
-    if (const std::uint64_t columns = number(); columns != 0) {
-      Matrix<std::uint64_t> start = table<std::uint64_t>();
-      Matrix<std::uint32_t> index = table<std::uint32_t>();
-      v.sparse = Csr{std::move(start), std::move(index), table<float>(), columns};
-    }
-    v.text.resize(count());
-    for (auto& line : v.text) line = text();
-    for (std::uint64_t i = count(); i > 0; --i) v.cells.push_back(value(depth + 1));
-    return v;
-  }
-
- private:
-  int fd_;
-  std::uint64_t most_;
-};
+  v.text.resize(channel.get_count());
+  for (auto& line : v.text) line = channel.get_text();
+  for (std::uint64_t i = channel.get_count(); i > 0; --i) v.cells.push_back(get_value(channel, depth + 1));
+  return v;
+}
 
 enum Message : std::uint64_t { kEnd, kValue, kError };
 
-[[noreturn]] void run_child(const std::string& path, std::uint64_t bytes,
-                            const std::vector<std::string>& names, int fd) {
-  const int null = ::open("/dev/null", O_WRONLY);
-  if (null >= 0) dup2(null, STDERR_FILENO);  // HDF5 prints its stack of errors
-  const rlimit seconds{kSeconds, kSeconds}, no_core{0, 0};
-  setrlimit(RLIMIT_CPU, &seconds);
-  setrlimit(RLIMIT_CORE, &no_core);
-  PipeWriter pipe(fd);
+void send_values(const std::string& path, std::uint64_t bytes, const std::vector<std::string>& names,
+                 Channel& channel) {
   try {
     const MatHandle mat(Mat_Open(path.c_str(), MAT_ACC_RDONLY));
     if (!mat)
@@ -356,15 +278,14 @@ enum Message : std::uint64_t { kEnd, kValue, kError };
              utf8_or_latin1(name));
       const MatValue value = converter.value(*variable);
       variable.reset();
-      pipe.number(kValue);
-      pipe.value(value);
+      channel.put_number(kValue);
+      put_value(channel, value);
     }
-    pipe.number(kEnd);
+    channel.put_number(kEnd);
   } catch (const std::exception& error) {
-    pipe.number(kError);
-    pipe.text(error.what());
+    channel.put_number(kError);
+    channel.put_text(error.what());
   }
-  _exit(0);
 }
 
 // ---- writing
@@ -426,42 +347,19 @@ matvar_t* make_variable(const MatValue& value, const char* name) {
 
 std::vector<MatValue> read_mat73(const std::string& path, const std::vector<std::string>& names) {
   const std::uint64_t bytes = MappedFile::open(path)->size();
-  int ends[2];
-  if (pipe2(ends, O_CLOEXEC) != 0) fail(Exit::failed, "{}: no pipe: {}", path, std::strerror(errno));
-  const pid_t child = fork();
-  if (child < 0) fail(Exit::failed, "{}: no process: {}", path, std::strerror(errno));
-  if (child == 0) {
-    ::close(ends[0]);
-    run_child(path, bytes, names, ends[1]);
-  }
-  ::close(ends[1]);
-  std::vector<MatValue> values;
-  std::string error;
-  bool broken = false;
+  Child child(path, 1032 * (bytes + 4096), {.seconds = kSeconds},
+              [&](Channel& channel) { send_values(path, bytes, names, channel); });
   try {
-    PipeReader pipe(ends[0], 1032 * (bytes + 4096));
+    std::vector<MatValue> values;
     for (;;) {
-      const std::uint64_t message = pipe.number();
-      if (message == kEnd) break;
-      if (message == kError) {
-        error = pipe.text();
-        break;
-      }
-      values.push_back(pipe.value());
+      const std::uint64_t message = child.channel().get_number();
+      if (message == kEnd) return values;
+      if (message == kError) throw Error(Exit::data, child.channel().get_text());
+      values.push_back(get_value(child.channel()));
     }
   } catch (const Broken&) {
-    broken = true;
+    child.fail_broken("libmatio");
   }
-  ::close(ends[0]);
-  int status = 0;
-  while (waitpid(child, &status, 0) < 0 && errno == EINTR) {
-  }
-  if (!error.empty()) throw Error(Exit::data, error);
-  if (broken)
-    fail(Exit::data, "{}: is damaged: libmatio stopped while reading it ({})", path,
-         WIFSIGNALED(status) ? fmt::format("signal {}", WTERMSIG(status))
-                             : fmt::format("status {}", WEXITSTATUS(status)));
-  return values;
 }
 
 void write_mat73(const std::string& path, std::span<const MatValue> values) {
