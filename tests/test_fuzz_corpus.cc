@@ -29,9 +29,9 @@ std::vector<Input> corpus(const std::string& form) {
   return inputs;
 }
 
-// A file of level 7.3 is read by a process of its own, which takes its time.
+// HDF5 files are read by a process of its own, which takes its time.
 bool slow(const std::string& form) {
-  return form == "mat73";
+  return form == "mat73" || form == "h5ad" || form == "h5mu";
 }
 
 class Corpus : public testing::TestWithParam<std::string> {

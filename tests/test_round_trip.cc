@@ -57,6 +57,9 @@ RC_GTEST_PROP(RoundTrip, Mat, ()) {
   // none.
   round_trip("d.mat");
 }
+RC_GTEST_PROP(RoundTrip, H5mu, ()) {
+  round_trip("d.h5mu");
+}
 RC_GTEST_PROP(RoundTrip, Native, ()) {
   round_trip("d");
 }

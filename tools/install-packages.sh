@@ -8,7 +8,7 @@ for group in "$@"; do
   case $group in
     build) ;;
     test) packages="$packages libgtest-dev librapidcheck-dev chromium clang-14 libclang-rt-14-dev python3-minimal python3-numpy
-          python3-scipy" ;;
+          python3-scipy python3-anndata python3-h5py" ;;
     bench) packages="$packages python3-minimal python3-numpy python3-scipy python3-sklearn python3-torch libdnnl-dev
           libopenblas-dev" ;;
     *) echo "tools/install-packages.sh: no group '$group' (build, test, bench)" >&2; exit 2 ;;

@@ -27,6 +27,7 @@ struct PredictFlags {
 
   void declare(Options& o) {
     o.add("model", model, "a model file written by lacuna train").positional().metavar("MODEL").required();
+    o.add("labels", labels, "the labels that are decided instead of scores: names in a .csv, else 1 and 0");
     source.declare(o);
     o.add("part", part, "with folds: which rows to score, in the fold's order")
         .choices({"train", "val", "test", "all"});
@@ -34,7 +35,6 @@ struct PredictFlags {
         .metavar("SCORES")
         .required();
     o.add("top", top, "names of the K best labels of each item instead of scores").range(0, 1e6).metavar("K");
-    o.add("labels", labels, "the labels that are decided instead of scores: names in a .csv, else 1 and 0");
     o.add(
          "labels-by", labels_by,
          "who decides: the model's thresholds (chosen on validation), or the method by itself, as metrics of "

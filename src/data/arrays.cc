@@ -98,6 +98,7 @@ Matrix<T> to_integers(const Array& array, const std::string& where) {
   return out;
 }
 template Matrix<std::int8_t> to_integers(const Array&, const std::string&);
+template Matrix<std::int64_t> to_integers(const Array&, const std::string&);
 template Matrix<std::uint8_t> to_integers(const Array&, const std::string&);
 template Matrix<std::uint32_t> to_integers(const Array&, const std::string&);
 template Matrix<std::uint64_t> to_integers(const Array&, const std::string&);

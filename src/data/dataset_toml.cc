@@ -376,7 +376,7 @@ class TomlReader {
     const std::size_t m = data_.views.size();
     for (std::size_t v = 0; v < m; ++v) {
       gaps = gaps || std::ranges::find(rows[v], -1) != rows[v].end();
-      if (!rows[v].empty()) data_.views[v].features = gather(data_.views[v], rows[v]);
+      if (!rows[v].empty()) data_.views[v].features = gather_rows(data_.views[v], rows[v]);
     }
     if (gaps) {
       Matrix<std::uint8_t> W(data_.rows, m);
@@ -400,25 +400,6 @@ class TomlReader {
       data_.labels = std::move(labels);
     }
     if (numbers < 0) data_.ids = std::move(order);
-  }
-
-  std::variant<Table<float>, Csr> gather(const View& view, const std::vector<std::int64_t>& rows) const {
-    if (const auto* csr = std::get_if<Csr>(&view.features)) {
-      CsrBuilder builder;
-      for (auto row : rows) {
-        if (row >= 0)
-          for (std::uint64_t k = csr->start(0, static_cast<std::size_t>(row));
-               k < csr->start(0, static_cast<std::size_t>(row) + 1); ++k)
-            builder.add(csr->index(0, k), csr->value(0, k));
-        builder.end_row();
-      }
-      return builder.finish(csr->columns);
-    }
-    const auto& table = std::get<Table<float>>(view.features);
-    Matrix<float> out(rows.size(), table.cols());
-    for (std::size_t i = 0; i < rows.size(); ++i)
-      if (rows[i] >= 0) std::ranges::copy(table.row(static_cast<std::size_t>(rows[i])), out.row(i).begin());
-    return Table<float>(std::move(out));
   }
 
   std::string path_;

@@ -5,6 +5,7 @@
 #include <limits>
 
 #include "base/error.h"
+#include "data/flat_table.h"
 
 namespace lacuna {
 
@@ -25,6 +26,25 @@ void find_missing_rows(Dataset& data) {
   if (found == 0) return;
   data.present = std::move(present);
   data.notes.push_back(fmt::format("{} instances hold nothing but NaN and count as missing", found));
+}
+
+std::variant<Table<float>, Csr> gather_rows(const View& view, const std::vector<std::int64_t>& rows) {
+  if (const auto* csr = std::get_if<Csr>(&view.features)) {
+    CsrBuilder builder;
+    for (auto row : rows) {
+      if (row >= 0)
+        for (std::uint64_t k = csr->start(0, static_cast<std::size_t>(row));
+             k < csr->start(0, static_cast<std::size_t>(row) + 1); ++k)
+          builder.add(csr->index(0, k), csr->value(0, k));
+      builder.end_row();
+    }
+    return builder.finish(csr->columns);
+  }
+  const auto& table = std::get<Table<float>>(view.features);
+  Matrix<float> out(rows.size(), table.cols());
+  for (std::size_t i = 0; i < rows.size(); ++i)
+    if (rows[i] >= 0) std::ranges::copy(table.row(static_cast<std::size_t>(rows[i])), out.row(i).begin());
+  return Table<float>(std::move(out));
 }
 
 Table<float> without_missing(const Dataset& data, std::size_t v) {

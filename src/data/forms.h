@@ -16,6 +16,9 @@ Dataset read_toml_dataset(const std::string& path, const ReadOptions& options); 
 Dataset read_toml_text(const std::string& text, const std::string& path, const ReadOptions& options);
 Dataset read_csv_folder(const std::string& path,
                         const ReadOptions& options);  // CSV files without a dataset.toml
+Dataset read_h5ad_dataset(const std::string& path, const ReadOptions& options);  // .h5mu as well
+void write_h5ad_dataset(const Dataset& data, const std::string& path);          // of one view
+void write_h5mu_dataset(const Dataset& data, const std::string& path);
 void write_npz_dataset(const Dataset& data, const std::string& path);
 void write_mat_dataset(const Dataset& data, const std::string& path);
 void write_native_folder(const Dataset& data, const std::string& path);
@@ -26,6 +29,8 @@ constexpr const char* kSchema = "lacuna.dataset.1";  // of dataset.toml
 // What several forms share.
 // Rows without a single finite value in a view are missing instances; they are added to `present` (n, m).
 void find_missing_rows(Dataset& data);
+// The given rows of a view, in that order; -1 gives an empty row.
+std::variant<Table<float>, Csr> gather_rows(const View& view, const std::vector<std::int64_t>& rows);
 // The view's values with zeros in the rows of missing instances; shares memory where nothing is missing.
 Table<float> without_missing(const Dataset& data, std::size_t v);
 bool has_unknown_labels(const Dataset& data);

@@ -16,14 +16,15 @@ namespace {
 
 namespace fs = std::filesystem;
 
-const std::vector<std::string> kFormats = {"auto", "native", "mat",  "npz", "npy",  "csv",
-                                           "arff", "libsvm", "lear", "mtx", "clist"};
+const std::vector<std::string> kFormats = {"auto", "native", "mat",  "npz", "npy",   "csv",
+                                           "arff", "libsvm", "lear", "mtx", "clist", "h5ad"};
 
 std::string format_of(const std::string& path) {
   static constexpr std::pair<const char*, const char*> kEndings[] = {
-      {".mat", "mat"},      {".npz", "npz"},    {".npy", "npy"},       {".csv", "csv"},    {".tsv", "csv"},
-      {".arff", "arff"},    {".svm", "libsvm"}, {".libsvm", "libsvm"}, {".fvec", "lear"},  {".hvecs", "lear"},
-      {".hvecs32", "lear"}, {".mtx", "mtx"},    {".clist", "clist"},   {".toml", "native"}};
+      {".mat", "mat"},     {".npz", "npz"},     {".npy", "npy"},      {".csv", "csv"},
+      {".tsv", "csv"},     {".arff", "arff"},   {".svm", "libsvm"},   {".libsvm", "libsvm"},
+      {".fvec", "lear"},   {".hvecs", "lear"},  {".hvecs32", "lear"}, {".mtx", "mtx"},
+      {".clist", "clist"}, {".toml", "native"}, {".h5ad", "h5ad"},    {".h5mu", "h5ad"}};
   std::error_code error;
   if (fs::is_directory(path, error)) return fs::exists(path + "/dataset.toml", error) ? "native" : "csv";
   const std::string ending = fs::path(path).extension().string();
@@ -71,10 +72,16 @@ void ReadOptions::declare(Options& options) {
       .add("label-file", label_file,
            "labels or their names in a file of their own (Mulan XML, words, a table)")
       .metavar("FILE");
+  if (options.find("labels") == nullptr)  // predict decides labels instead of reading them
+    options.add("labels", labels, "of .h5ad and .h5mu: columns of obs, or matrices, that are labels")
+        .metavar("[MOD/]obs:COLUMN,...");
   options.add("label-columns", label_columns, "labels are the last (negative: first) so many columns");
   options.add("class-column", class_column, "the column that holds one class a row (name or number)")
       .metavar("COLUMN");
-  options.add("views", views, "views as column ranges: timbre=0-63,rhythm=64-71").metavar("NAME=A-B,...");
+  options
+      .add("views", views,
+           "views as column ranges: timbre=0-63,rhythm=64-71; of .h5ad and .h5mu: X,pca=obsm/X_pca")
+      .metavar("NAME=A-B,...");
   options.add("id-column", id_column, "the column that holds ids (name or number)").metavar("COLUMN");
   options.add("header", header, "whether CSV and TSV open with column names").choices({"auto", "yes", "no"});
   options.add("empty", empty, "what to do with a row of which some cells are empty")
@@ -143,7 +150,9 @@ Dataset read_dataset(const std::string& path, const ReadOptions& options) {
       find_label_names(path, options, data);
     }
   } else {
-    data = format == "mat" ? read_mat_dataset(path, options) : read_npz_dataset(path, options);
+    data = format == "mat"    ? read_mat_dataset(path, options)
+           : format == "h5ad" ? read_h5ad_dataset(path, options)
+                              : read_npz_dataset(path, options);
     data.check(path, Dataset::Scan::shapes);  // before rows are looked at
     find_missing_rows(data);
   }
@@ -158,12 +167,15 @@ void write_dataset(const Dataset& data, const std::string& path) {
   const std::string ending = fs::path(path).extension().string();
   if (ending == ".npz") return write_npz_dataset(data, path);
   if (ending == ".mat") return write_mat_dataset(data, path);
+  if (ending == ".h5ad") return write_h5ad_dataset(data, path);
+  if (ending == ".h5mu") return write_h5mu_dataset(data, path);
   if (ending == ".csv") return write_csv_folder(data, path);
   static const std::vector<std::string> kForeign = {".npy", ".arff",  ".svm",  ".libsvm", ".mtx",
                                                     ".tsv", ".hvecs", ".fvec", ".toml"};
   if (std::ranges::find(kForeign, ending) != kForeign.end())
-    fail(Exit::usage, "{}: {} files are only read; write .npz, .mat, .csv (a folder) or a native folder",
-         path, ending);
+    fail(Exit::usage,
+         "{}: {} files are only read; write .npz, .mat, .h5mu, .csv (a folder) or a native folder", path,
+         ending);
   write_native_folder(data, path);
 }
 

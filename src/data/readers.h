@@ -12,8 +12,9 @@
 namespace lacuna {
 
 struct ReadOptions {
-  std::string format = "auto";      // auto, native, mat, npz, npy, csv, arff, libsvm, lear, mtx, clist
+  std::string format = "auto";      // auto, native, mat, npz, npy, csv, arff, libsvm, lear, mtx, clist, h5ad
   std::string label_code = "auto";  // what label numbers mean: auto, 01, pm1, pm1-unknown, 01-unknown
+  std::vector<std::string> labels;  // columns of .h5ad and .h5mu that are labels: "rna/obs:celltype"
   std::string label_file;           // labels, or label names (Mulan XML, words), in a file of their own
   std::int64_t label_columns = 0;   // labels are the last (negative: first) so many columns of a table
   std::string class_column;         // the column of a table that holds one class a row

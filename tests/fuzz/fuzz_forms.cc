@@ -35,8 +35,9 @@ void read_and_use(const std::string& path, const ReadOptions& options = {}) {
 
 const std::vector<std::string>& fuzz_forms() {
   static const std::vector<std::string> forms = {
-      "npy",     "npz", "mat",   "mat73", "csv", "tsv",   "arff",        "libsvm",    "fvec",     "hvecs",
-      "hvecs32", "mtx", "clist", "toml",  "xml", "words", "safetensors", "folds-npz", "folds-mat"};
+      "npy",    "npz",   "mat",         "mat73",     "csv",       "tsv",   "arff",
+      "libsvm", "fvec",  "hvecs",       "hvecs32",   "mtx",       "clist", "toml",
+      "xml",    "words", "safetensors", "folds-npz", "folds-mat", "h5ad",  "h5mu"};
   return forms;
 }
 
@@ -81,6 +82,15 @@ bool fuzz_form(const std::string& form, std::span<const unsigned char> bytes, co
       ReadOptions options;
       options.label_file = folder + "/given.txt";
       read_and_use(folder + "/labels.libsvm", options);
+    } else if (form == "h5ad" || form == "h5mu") {
+      const std::string path = folder + "/input." + form;
+      put(path, bytes);
+      read_and_use(path);
+      ReadOptions options;  // of the seeds
+      options.views =
+          form == "h5ad" ? std::vector<std::string>{"X", "obsm/o"} : std::vector<std::string>{"a", "b/X"};
+      options.labels = {"c", "obs:b", "n", form == "h5ad" ? "obsm:o" : "a/obs:t"};
+      read_and_use(path, options);
     } else {
       const std::string path = folder + "/input." + (form == "mat73" ? "mat" : form);
       put(path, bytes);
