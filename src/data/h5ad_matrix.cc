@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <atomic>
 
 #include "base/error.h"
 #include "base/text.h"
@@ -16,21 +17,41 @@ Table<T> as_row(Matrix<T> matrix) {  // a vector is a column when read; sparse p
   return {owner, MatrixView<const T>(owner->data(), 1, owner->rows() * owner->cols())};
 }
 
-// Rows as SciPy may leave them (in any order, a column more than once, which means the sum) as ours.
-Csr in_order(Csr from, const std::string& where) {
+// Whether the columns of each row rise. Throws where one lies outside the matrix.
+bool sorted_rows(const Csr& csr, const char* what, const std::string& where) {
+  std::atomic<bool> sorted = true;
+  parallel_for(csr.start.cols() - 1, 64, [&](std::size_t begin, std::size_t end) {
+    for (std::size_t i = begin; i < end; ++i) {
+      bool rising = true;
+      std::uint32_t largest = 0, before = 0;
+      const std::uint64_t first = csr.start(0, i), last = csr.start(0, i + 1);
+      for (std::uint64_t k = first; k < last; ++k) {
+        const std::uint32_t column = csr.index(0, k);
+        rising = rising && (k == first || column > before);
+        largest = std::max(largest, column);
+        before = column;
+      }
+      if (first < last && largest >= csr.columns)
+        fail(Exit::data, "{}: a value lies in {} {} of {}", where, what, largest, csr.columns);
+      if (!rising) sorted = false;
+    }
+  });
+  return sorted;
+}
+
+// Rows as SciPy may leave them (in any order, a column more than once, which means the sum) as ours. `what`
+// is called a column here.
+Csr in_order(Csr from, const char* what, const std::string& where) {
   const std::size_t rows = from.start.cols() - 1;
   if (from.start(0, 0) != 0 || from.start(0, rows) != from.value.cols() ||
       from.index.cols() != from.value.cols())
-    fail(Exit::data, "{}: {} column numbers and {} values, but the rows end at {}", where, from.index.cols(),
-         from.value.cols(), from.start(0, rows));
+    fail(Exit::data, "{}: {} indices and {} values, but indptr goes from {} to {}", where, from.index.cols(),
+         from.value.cols(), from.start(0, 0), from.start(0, rows));
   for (std::size_t i = 0; i < rows; ++i)
     if (from.start(0, i) > from.start(0, i + 1))
-      fail(Exit::data, "{}: row {} ends before it starts", where, i);
-  bool sorted = true;
-  for (std::size_t i = 0; i < rows && sorted; ++i)
-    for (std::uint64_t k = from.start(0, i) + 1; k < from.start(0, i + 1); ++k)
-      sorted = sorted && from.index(0, k - 1) < from.index(0, k);
-  if (sorted) return from;
+      fail(Exit::data, "{}: indptr falls from {} to {} at {}", where, from.start(0, i), from.start(0, i + 1),
+           i + 1);
+  if (sorted_rows(from, what, where)) return from;
   CsrBuilder builder;
   std::vector<std::pair<std::uint32_t, float>> row;
   for (std::size_t i = 0; i < rows; ++i) {
@@ -75,12 +96,7 @@ FileMatrix sparse_at(Hdf5File& file, const std::string& at, bool by_rows, const 
   if (csr.start.cols() != lines + 1)
     fail(Exit::data, "{}: has {} {} but {} starts (indptr)", where, lines, by_rows ? "rows" : "columns",
          csr.start.cols());
-  const auto index = csr.index.view();
-  for (std::size_t k = 0; k < index.cols; ++k)
-    if (index(0, k) >= csr.columns)
-      fail(Exit::data, "{}: value {} lies in {} {} of {}", where, k, by_rows ? "column" : "row", index(0, k),
-           csr.columns);
-  csr = in_order(std::move(csr), where);
+  csr = in_order(std::move(csr), by_rows ? "column" : "row", where);
   out.features = by_rows ? std::move(csr) : transposed(csr);
   return out;
 }
