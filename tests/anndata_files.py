@@ -176,6 +176,14 @@ def hostile(folder):
         f["mod"] = f["/"]
     broken("itself", itself)
 
+    def many_links(f):
+        f.create_dataset("mod/m/X", data=np.ones((2000, 64), np.float32))
+        for name, count in (("obs", 2000), ("var", 64)):
+            write_elem(f, f"mod/m/{name}", pd.DataFrame(index=[f"{name}{i}" for i in range(count)]))
+        for k in range(2000):
+            f[f"mod/m{k}"] = f["mod/m"]
+    broken("many_links", many_links)
+
     def external_storage(f):
         del f["X"]
         f.create_dataset("X", (ROWS, COLUMNS), "f4", external=[("/etc/passwd", 0, 96)])

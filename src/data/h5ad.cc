@@ -220,7 +220,7 @@ class H5adReader {
     if (k >= modalities_.size() || !known || !file_.has(modalities_[k].at + rest)) {
       const auto there = choices();
       fail(Exit::usage, "{}: has no matrix '{}'{}; --views takes {}", path(), where,
-           did_you_mean(where, there), there.empty() ? "nothing here" : join(there, ", "));
+           did_you_mean(where, there), some(there, 20));
     }
     const Modality& modality = modalities_[k];
     FileMatrix matrix = matrix_at(file_, modality.at + rest);
@@ -303,7 +303,7 @@ class H5adReader {
     if (matrix && !file_.has(at)) {
       const auto there = keys(modality.at + "obsm");
       fail(Exit::usage, "{}: there is no such matrix{}; obsm has {}", where, did_you_mean(rest, there),
-           there.empty() ? "none" : join(there, ", "));
+           some(there, 20));
     }
     if (matrix && !is_frame(file_, at)) {
       block = labels_of(matrix_at(file_, at), rest, options_.label_code, where);
@@ -362,7 +362,7 @@ class H5adReader {
       fail(Exit::usage, "{}: {} modalities have a column '{}'; say which: {}/obs:{}", path(), found.size(),
            text, modalities_[found[0]].name, text);
     fail(Exit::usage, "{}: no obs has a column '{}'{}; there are {}", path(), text, did_you_mean(text, there),
-         there.empty() ? "none" : join(there, ", "));
+         some(there, 20));
   }
 
   void note_what_is_left() {
@@ -378,7 +378,7 @@ class H5adReader {
         }
     }
     if (!left.empty())
-      data_.notes.push_back(fmt::format("left aside: {}; --views takes further matrices", join(left, ", ")));
+      data_.notes.push_back(fmt::format("left aside: {}; --views takes further matrices", some(left, 12)));
     if (!data_.labels.empty()) return;
     std::vector<std::string> columns;
     for (const auto& modality : modalities_) {
@@ -388,11 +388,8 @@ class H5adReader {
                                                 : fmt::format("{}/obs:{}", modality.name, column));
     }
     if (columns.empty()) return;
-    const std::size_t more = columns.size() > 8 ? columns.size() - 8 : 0;
-    columns.resize(columns.size() - more);
-    data_.notes.push_back(fmt::format("no labels were chosen; --labels takes columns, here {}{}",
-                                      join(columns, ", "),
-                                      more > 0 ? fmt::format(" and {} more", more) : ""));
+    data_.notes.push_back(
+        fmt::format("no labels were chosen; --labels takes columns, here {}", some(columns, 8)));
   }
 
   bool used(const std::string& at) const {

@@ -100,6 +100,13 @@ void hide(FrameColumn& column, const Array& mask, const std::string& where) {
 
 }  // namespace
 
+std::string some(std::vector<std::string> names, std::size_t most) {
+  if (names.empty()) return "none";
+  const std::size_t more = names.size() > most ? names.size() - most : 0;
+  names.resize(names.size() - more);
+  return join(names, ", ") + (more > 0 ? fmt::format(" and {} more", more) : "");
+}
+
 bool is_frame(Hdf5File& file, const std::string& at) {
   return file.is_group(at) && file.text_attribute(at, "encoding-type") == "dataframe";
 }
@@ -150,8 +157,8 @@ bool Frame::has(const std::string& column) const {
 
 FrameColumn Frame::column(const std::string& name) const {
   if (!has(name))
-    fail(Exit::data, "{}: has no column '{}'{}; it has {}", place(file_, at_), name,
-         did_you_mean(name, columns_), columns_.empty() ? "none" : join(columns_, ", "));
+    fail(Exit::usage, "{}: has no column '{}'{}; it has {}", place(file_, at_), name,
+         did_you_mean(name, columns_), some(columns_, 20));
   return series(name);
 }
 

@@ -20,6 +20,12 @@ std::uint64_t size_of(const std::string& path) {
        path);
 }
 
+std::vector<std::string> get_names(Channel& channel) {
+  std::vector<std::string> names;
+  for (std::uint64_t n = channel.get_count(); n > 0; --n) names.push_back(channel.get_text());
+  return names;
+}
+
 }  // namespace
 
 template <class F>
@@ -37,11 +43,15 @@ auto Hdf5File::ask(std::uint64_t question, const std::string& at, const std::str
   }
 }
 
-Hdf5File::Hdf5File(const std::string& path) : path_(path), bytes_(size_of(path)) {
+Hdf5File::Hdf5File(const std::string& path)
+    : path_(path),
+      bytes_(size_of(path)),
+      left_(kExpansion * (bytes_ + 4096)),
+      texts_left_((std::uint64_t{64} << 20) + 16 * bytes_) {
   // One chunk of values is in the child at a time, as it lies in the file and as it becomes.
   const std::uint64_t chunk = std::min<std::uint64_t>(std::uint64_t{4} << 30, kExpansion * bytes_);
   const Child::Limits limits{
-      .seconds = static_cast<unsigned>(30 + std::min<std::uint64_t>(bytes_ >> 20, 36000)),
+      .seconds = static_cast<unsigned>(10 + std::min<std::uint64_t>(bytes_ >> 20, 36000)),
       .memory = (std::uint64_t{1} << 30) + 4 * chunk};
   child_ = std::make_unique<Child>(path, kExpansion * (bytes_ + 4096), limits, [&](Channel& channel) {
     hdf5::answer_questions(path, size_of(path), channel);
@@ -63,19 +73,11 @@ Hdf5File::Info Hdf5File::info(const std::string& at) {
 }
 
 std::vector<std::string> Hdf5File::children(const std::string& group) {
-  return ask(hdf5::kChildren, group, "", [](Channel& channel) {
-    std::vector<std::string> names(channel.get_count());
-    for (auto& name : names) name = channel.get_text();
-    return names;
-  });
+  return ask(hdf5::kChildren, group, "", [](Channel& channel) { return get_names(channel); });
 }
 
 std::vector<std::string> Hdf5File::fields(const std::string& dataset) {
-  return ask(hdf5::kFields, dataset, "", [](Channel& channel) {
-    std::vector<std::string> names(channel.get_count());
-    for (auto& name : names) name = channel.get_text();
-    return names;
-  });
+  return ask(hdf5::kFields, dataset, "", [](Channel& channel) { return get_names(channel); });
 }
 
 Array Hdf5File::read(const std::string& dataset, const std::string& field) {
@@ -107,14 +109,20 @@ Array Hdf5File::get_array(const std::string& name) {
   array.shape.resize(rank);
   for (auto& size : array.shape) size = channel.get_count();
   const std::uint64_t rows = array.rows(), cols = array.cols();
-  const std::uint64_t most = kExpansion * (bytes_ + 4096);
-  const std::size_t width = std::max<std::size_t>(element_size(array.type), 1);
-  if (rows != 0 && (cols > most / rows || rows * cols > most / width)) throw Broken();
-  if (array.type == Element::text) {
-    std::uint64_t left = most;
+  // All that is ever read of a file stays within what its bytes can become, however often links name the same.
+  // Texts of any length lie in the file as they are.
+  const bool text = array.type == Element::text;
+  std::uint64_t& left = text ? texts_left_ : left_;
+  const std::size_t width = text ? sizeof(std::string) : element_size(array.type);
+  if (rows != 0 && (cols > left / rows || rows * cols > left / width))
+    fail(Exit::data, "{}: '{}' is {}, more than {} bytes can hold", path_, name, shape_text(array.shape),
+         bytes_);
+  left -= rows * cols * width;
+  if (text) {
     for (std::uint64_t i = rows * cols; i > 0; --i) {
       array.text.push_back(channel.get_text());
-      if (array.text.back().size() > left) throw Broken();
+      if (array.text.back().size() > left)
+        fail(Exit::data, "{}: '{}' holds more text than {} bytes can", path_, name, bytes_);
       left -= array.text.back().size();
     }
     return array;

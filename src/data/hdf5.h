@@ -43,7 +43,7 @@ class Hdf5File {
   Array get_array(const std::string& name);
 
   std::string path_;
-  std::uint64_t bytes_;
+  std::uint64_t bytes_, left_, texts_left_;  // of the file; that values and texts may still take in memory
   std::unique_ptr<Child> child_;
 };
 

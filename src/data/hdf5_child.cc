@@ -16,6 +16,7 @@ namespace lacuna::hdf5 {
 namespace {
 
 constexpr std::uint64_t kBlock = std::uint64_t{4} << 20;  // bytes that are read and sent at once
+constexpr std::uint64_t kTimes = 16;  // how often a file may be read over, through several links to one place
 constexpr std::uint64_t kTexts = 1024;                    // texts that are read at once
 constexpr std::uint64_t kSpare = std::uint64_t{1} << 20;  // a small promise is always believed
 
@@ -202,7 +203,7 @@ void check_filters(hid_t creation) {
 class Server {
  public:
   Server(const std::string& path, std::uint64_t bytes, Channel& channel)
-      : path_(path), bytes_(bytes), channel_(channel) {}
+      : path_(path), bytes_(bytes), left_(kSpare + kTimes * bytes), channel_(channel) {}
 
   void run() {
     prepare_library();
@@ -368,6 +369,8 @@ class Server {
     if (dims.size() > 2) refuse("has {} dimensions, expected at most 2", dims.size());
     Memory memory = field_memory(type, field);
     const std::uint64_t storage = std::min<std::uint64_t>(H5Dget_storage_size(dataset), bytes_);
+    if (storage > left_) refuse("and what was read before it are the same values many times over");
+    left_ -= storage;
     const std::uint64_t in_file = H5Tget_size(type);
     const std::uint64_t count = checked_count(dims, std::max<std::uint64_t>(in_file, memory.size), storage);
     const std::uint64_t rows = dims.empty() ? 1 : dims[0], cols = dims.size() < 2 ? 1 : dims[1];
@@ -504,7 +507,7 @@ class Server {
   }
 
   const std::string path_;
-  std::uint64_t bytes_;
+  std::uint64_t bytes_, left_;  // of the file; that may still be read
   Channel& channel_;
   Handle file_{H5I_INVALID_HID, H5Fclose};
 };
