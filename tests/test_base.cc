@@ -1,4 +1,6 @@
 #include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <atomic>
 #include <filesystem>
@@ -111,6 +113,30 @@ TEST(Threads, ChunksHaveTheCallersArithmetic) {
     for (const float x : results) ASSERT_GT(x, 0);
   }
   set_threads(0);
+}
+
+// As Python's multiprocessing does it: the parent has used its workers, the child has to find its own.
+TEST(Threads, AForkedChildHasWorkersOfItsOwn) {
+#ifdef __SANITIZE_THREAD__
+  GTEST_SKIP() << "the thread sanitizer knows no threads in forked children";
+#endif
+  set_threads(3);
+  const auto count = [] {
+    return ordered_sum(1000, 7, [](std::size_t b, std::size_t e) { return double(e - b); });
+  };
+  ASSERT_EQ(count(), 1000);
+  const pid_t child = fork();
+  if (child == 0) {
+    alarm(20);  // a child that waits for workers that do not exist ends here
+    const bool whole = count() == 1000 && threads() == 3;
+    set_threads(2);
+    _exit(whole && count() == 1000 ? 0 : 1);
+  }
+  int status = 0;
+  ASSERT_EQ(waitpid(child, &status, 0), child);
+  EXPECT_TRUE(WIFEXITED(status)) << "signal " << WTERMSIG(status);
+  EXPECT_EQ(WEXITSTATUS(status), 0);
+  EXPECT_EQ(count(), 1000);
 }
 
 TEST(Threads, ExceptionsComeBack) {

@@ -149,7 +149,8 @@ std::vector<std::uint64_t> Tensors::long_words(const std::string& name) const {
   return values_of<std::uint64_t>(at(name), path_, name);
 }
 
-void Tensors::write(const std::string& path) const {
+template <class Sink>
+void Tensors::write_to(Sink&& sink) const {
   nlohmann::json header = nlohmann::json::object();
   header["__metadata__"] = {{"lacuna", metadata.dump()}};
   std::uint64_t offset = 0;
@@ -162,11 +163,21 @@ void Tensors::write(const std::string& path) const {
   std::string text = header.dump();
   text.resize((text.size() + 7) / 8 * 8, ' ');
   const std::uint64_t length = text.size();
+  sink(std::as_bytes(std::span(&length, 1)));
+  sink(as_bytes(text));
+  for (const auto& [name, tensor] : tensors_) each_run(tensor, sink);
+}
+
+void Tensors::write(const std::string& path) const {
   AtomicFile file(path);
-  file.write(std::as_bytes(std::span(&length, 1)));
-  file.write(text);
-  for (const auto& [name, tensor] : tensors_) each_run(tensor, [&](Bytes run) { file.write(run); });
+  write_to([&](Bytes run) { file.write(run); });
   file.commit();
+}
+
+std::string Tensors::text() const {
+  std::string result;
+  write_to([&](Bytes run) { result.append(reinterpret_cast<const char*>(run.data()), run.size()); });
+  return result;
 }
 
 Tensors Tensors::read(const std::string& path) {

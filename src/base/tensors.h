@@ -54,11 +54,14 @@ class Tensors {
   const std::map<std::string, Tensor>& all() const { return tensors_; }
 
   void write(const std::string& path) const;                            // atomic
+  std::string text() const;                                             // the bytes that write() would write
   static Tensors read(const std::string& path);                         // memory-mapped
   static Tensors parse(std::shared_ptr<const void> owner, Bytes bytes, const std::string& where);
   const std::string& path() const { return path_; }
 
  private:
+  template <class Sink>
+  void write_to(Sink&& sink) const;  // sink(Bytes), piece by piece
   std::map<std::string, Tensor> tensors_;
   std::string path_ = "(memory)";
 };

@@ -1,5 +1,6 @@
 #include "base/threads.h"
 
+#include <pthread.h>
 #include <sched.h>
 #include <xmmintrin.h>
 
@@ -8,9 +9,10 @@
 #include <cassert>
 #include <cstdint>
 #include <exception>
-#include <memory>
 #include <mutex>
+#include <new>
 #include <thread>
+#include <utility>
 
 namespace lacuna {
 namespace {
@@ -118,9 +120,26 @@ class Pool {
   std::mutex error_mutex_;
 };
 
-std::unique_ptr<Pool> pool;
+// Left alone when the process ends: whoever is still computing then must not find it gone.
+Pool* pool = nullptr;
 std::atomic<int> pool_size{0};  // 0: no pool yet
 std::mutex pool_mutex;          // one job at a time, also when several of the user's threads call the library
+
+// A fork copies the calling thread alone. The child finds workers that do not run and perhaps a mutex that
+// nobody will open: it starts with fresh ones.
+void forget_after_fork() {
+  pool = nullptr;
+  inside_chunk = false;
+  new (&pool_mutex) std::mutex;
+}
+
+void make_pool(int size) {
+  static const int registered = pthread_atfork(nullptr, nullptr, forget_after_fork);
+  (void)registered;
+  delete std::exchange(pool, nullptr);
+  pool = new Pool(size - 1);
+  pool_size = size;
+}
 
 // The processors that this process may use: fewer than the machine has under taskset or in a container.
 int machine_threads() {
@@ -134,11 +153,7 @@ int machine_threads() {
 void set_threads(int count) {
   const std::lock_guard lock(pool_mutex);
   const int wanted = count > 0 ? count : machine_threads();
-  if (!pool || pool->size() != wanted) {
-    pool.reset();
-    pool = std::make_unique<Pool>(wanted - 1);
-    pool_size = wanted;
-  }
+  if (pool == nullptr || pool->size() != wanted) make_pool(wanted);
 }
 
 // As many as parallel_for would use here: inside a chunk one, the caller's.
@@ -156,10 +171,7 @@ void parallel_for(std::size_t n, std::size_t grain, Body body) {
     return;
   }
   const std::lock_guard lock(pool_mutex);
-  if (!pool) {
-    pool = std::make_unique<Pool>(machine_threads() - 1);
-    pool_size = pool->size();
-  }
+  if (pool == nullptr) make_pool(pool_size > 0 ? pool_size.load() : machine_threads());
   pool->run(n, grain, body);
 }
 

@@ -9,6 +9,7 @@
 
 namespace lacuna {
 
+// A process that forks after using threads may use them in the child as well: it gets workers of its own.
 void set_threads(int count);  // 0: as many as the machine has; call it before work starts, not from inside it
 int threads();
 

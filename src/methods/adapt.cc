@@ -148,7 +148,7 @@ class PerView final : public Method {
         best_view_ = v;
         mean_ = mean;
       }
-      if (inner_context.stopped) break;
+      if (inner_context.stopped || context.stopping()) break;
     }
     if (!best_) fail(Exit::data, "no view of the training rows has an instance");
   }
@@ -205,6 +205,7 @@ class PerView final : public Method {
       stopped = stopped || !go_on;
       return go_on;
     }
+    bool stopping() override { return outer.stopping(); }
     const Tensors* resume_from() override { return state; }
     const PerView& owner;
     FitContext& outer;

@@ -40,6 +40,7 @@ class MemberContext final : public FitContext {
     numbered.members = static_cast<std::int64_t>(members_);
     return outer_.after_epoch(numbered, [&](Tensors& file) { wrap_(file, snapshot); });
   }
+  bool stopping() override { return outer_.stopping(); }
   const Tensors* resume_from() override { return state_ ? &*state_ : nullptr; }
 
  private:
@@ -109,6 +110,7 @@ class Ensemble final : public Method {
       current = member_file(*state, kCurrent, saved, members_.size());
     }
     for (std::size_t k = done; k < specs_.size(); ++k) {
+      if (!members_.empty() && context.stopping()) break;  // those that are there are the model
       const auto wrap = [&](Tensors& file, FunctionRef<void(Tensors&)> snapshot) {
         save_members(file);
         Tensors part;
@@ -126,6 +128,9 @@ class Ensemble final : public Method {
         if (diverged.kept && !specs_[k].teacher) members_.push_back(std::move(method));
         throw Diverged(fmt::format("member {} of {}: {}", k + 1, specs_.size(), diverged.what()),
                        !members_.empty());
+      } catch (const Error& error) {  // a member that was stopped too early does not count
+        if (error.code() != Exit::interrupted || members_.empty() || !context.stopping()) throw;
+        break;
       }
       if (specs_[k].teacher) {
         learn_from(*method, train.form(specs_[k].form), Q);

@@ -42,7 +42,7 @@ class Iteration {
   }
 
   bool resumed() const { return resumed_; }
-  bool next() const { return !stopped_ && done_ < limit_; }
+  bool next() const { return !stopped_ && done_ < limit_ && (done_ == 0 || !context_.stopping()); }
   std::int64_t done() const { return done_; }
 
   // Ends an iteration. `losses` names "total" and its parts. Throws Diverged if total is not a number.

@@ -201,6 +201,10 @@ void Model::calibrate(MatrixView<float> scores) const {
 }
 
 void Model::save(const std::string& path) const {
+  tensors().write(path);
+}
+
+Tensors Model::tensors() const {
   Tensors file;
   method_->save(file);
   for (std::size_t k = 0; k < forms_of_predictions_; ++k) preparations_[k].save(file, prepare_prefix(k));
@@ -211,7 +215,7 @@ void Model::save(const std::string& path) const {
   file.metadata["options"] = options_.json();
   file.metadata["labels"] = label_names_;
   file.metadata["notes"] = notes_;
-  file.write(path);
+  return file;
 }
 
 Model Model::load(const std::string& path) {

@@ -57,6 +57,7 @@ class Model {
   const Calibration& calibration() const { return calibration_; }
 
   void save(const std::string& path) const;  // atomic; the same model gives the same bytes
+  Tensors tensors() const;  // what save() writes; borrows the model's memory
   // Nothing in the file is trusted: what does not fit together is Exit::data.
   static Model load(const std::string& path);
   static Model load(const Tensors& file);

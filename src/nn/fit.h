@@ -47,6 +47,9 @@ class FitContext {
   }
   // Something that whoever uses the result should know, in one sentence.
   virtual void remark(const std::string& text) { (void)text; }
+  // Whether the fit should end as soon as it can, with what it has learned so far: asked between steps,
+  // iterations and members. A fit that has no complete epoch yet throws Exit::interrupted.
+  virtual bool stopping() { return false; }
   // The state to continue from, or null for a fresh start. A method that gets one must end with the same bits
   // as an uninterrupted run.
   virtual const Tensors* resume_from() { return nullptr; }

@@ -65,7 +65,9 @@ class Training {
     network_.keep({.second = rule_.optimiser != Optimiser::sgd, .mean = options_.average > 0});
     if (const Tensors* state = context_.resume_from()) restore(*state);
     announce_sizes();
-    while (epoch_ < options_.epochs && !finished_) run_epoch();
+    while (epoch_ < options_.epochs && !finished_ && !context_.stopping()) run_epoch();
+    if (epoch_ == 0 && options_.epochs > 0)
+      fail(Exit::interrupted, "stopped within the first epoch: nothing is learned yet");
     if (selecting_ && best_epoch_ > 0) put_best_back();
     check_parameters();
   }
@@ -80,6 +82,7 @@ class Training {
       if (next_ > 0) {
         seconds_ += now() - begun;
         context_.after_step([this](Tensors& file) { snapshot(file); });
+        if (context_.stopping()) return;  // a part of an epoch is in no record
         begun = now();
       }
       one_step();
