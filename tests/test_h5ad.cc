@@ -165,7 +165,11 @@ TEST(H5ad, MatricesBecomeLabelsAndViews) {
 
 TEST(H5ad, WhatIsLeftAsideIsSaid) {
   NEEDS_ANNDATA;
-  const Dataset data = read_dataset(files("good") / "dense.h5ad");
+  ReadOptions read;
+  EXPECT_EQ(read_dataset(files("good") / "dense.h5ad", read).notes.size(), 1u);  // predict reads no labels
+  Options options;
+  read.declare(options);
+  const Dataset data = read_dataset(files("good") / "dense.h5ad", read);
   ASSERT_EQ(data.notes.size(), 2u);
   EXPECT_EQ(
       data.notes[0],
@@ -183,8 +187,7 @@ TEST(H5ad, NamesThatAreNone) {
   EXPECT_TRUE(plain.views[0].column_names.empty());
   const Dataset twins = read_dataset(files("good") / "twins.h5ad");
   EXPECT_EQ(twins.views[0].column_names, (std::vector<std::string>{"A", "A-2", "A-1", "A-3"}));
-  EXPECT_EQ(twins.notes[0],
-            "2 variables of 'X' have the name of an earlier one; the second A is called A-1 here");
+  EXPECT_EQ(twins.notes[0], "2 of the variable names of 'X' came before; the second 'A' is called 'A-2'");
 }
 
 TEST(H5mu, ModalitiesAreJoinedByName) {
@@ -220,7 +223,7 @@ TEST(H5ad, MistakesGetTheRightName) {
     EXPECT_NE(text.find(part), std::string::npos) << text;
   };
   has(refusal(dense, {"celtype"}),
-      "no obs has a column 'celtype'; did you mean 'celltype'?; there are celltype, treated");
+      "no obs has a column 'celtype'; did you mean 'celltype'?; there are obs:celltype, obs:treated");
   has(refusal(dense, {"obs:celtype"}), "did you mean 'celltype'?");
   has(refusal(dense, {"obsm:tag"}),
       "there is no such matrix; did you mean 'tags'?; obsm has X_pca, frame, tags");

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <set>
 #include <unordered_map>
+#include <unordered_set>
 
 #include "base/error.h"
 #include "base/text.h"
@@ -33,22 +34,25 @@ bool just_numbered(const std::vector<std::string>& names) {
   return true;
 }
 
-// As anndata's var_names_make_unique does it: the second A becomes A-1.
-std::size_t make_unique(std::vector<std::string>& names) {
-  std::unordered_map<std::string, std::size_t> seen;
-  for (const auto& name : names) seen.emplace(name, 0);
-  std::unordered_map<std::string, bool> met;
+// As anndata's var_names_make_unique does it: the second A becomes A-1. Gives a note, or nothing.
+std::string make_unique(std::vector<std::string>& names, const std::string& view) {
+  std::unordered_map<std::string, std::size_t> numbers;  // the last one that each name got
+  for (const auto& name : names) numbers.emplace(name, 0);
+  std::unordered_set<std::string> met;
+  std::string example;
   std::size_t changed = 0;
   for (auto& name : names) {
-    if (met.emplace(name, true).second) continue;
+    if (met.insert(name).second) continue;
     const std::string stem = name;
-    do name = fmt::format("{}-{}", stem, ++seen[stem]);
-    while (seen.contains(name));
-    seen.emplace(name, 0);
-    met.emplace(name, true);
-    ++changed;
+    do {
+      name = fmt::format("{}-{}", stem, ++numbers[stem]);
+    } while (numbers.contains(name));
+    numbers.emplace(name, 0);
+    met.insert(name);
+    if (++changed == 1) example = fmt::format("the second '{}' is called '{}'", stem, name);
   }
-  return changed;
+  if (changed == 0) return "";
+  return fmt::format("{} of the variable names of '{}' came before; {}", changed, view, example);
 }
 
 class H5adReader {
@@ -234,10 +238,7 @@ class H5adReader {
       if (names.size() != view.columns())
         fail(Exit::data, "{}: '{}' has {} columns, but there are {} variables", path(), where, view.columns(),
              names.size());
-      if (const std::size_t changed = make_unique(names); changed > 0)
-        data_.notes.push_back(fmt::format(
-            "{} variables of '{}' have the name of an earlier one; the second A is called A-1 here", changed,
-            name));
+      if (const std::string note = make_unique(names, name); !note.empty()) data_.notes.push_back(note);
       if (!just_numbered(names)) view.column_names = std::move(names);
     }
     if (!modality.rows.empty()) {
@@ -339,21 +340,27 @@ class H5adReader {
     return all;
   }
 
+  Frame obs(std::size_t k) { return {file_, modalities_[k].at + "obs", modalities_[k].at + "uns"}; }
+  static std::string column_text(const Modality& modality, const std::string& column) {
+    return modality.name.empty() ? "obs:" + column : fmt::format("{}/obs:{}", modality.name, column);
+  }
+
   // A bare name: a column of the file's own obs, or of the only modality that has one; rna:celltype as MuData
   // says it.
   std::size_t find_column(std::string& name, const std::string& text) {
     std::vector<std::size_t> found;
-    std::vector<std::string> there;
+    std::vector<std::string> there, columns;
+    if (root_ < modalities_.size() && obs(root_).has(name)) return root_;
     for (std::size_t k = 0; k < modalities_.size(); ++k) {
-      const Frame frame(file_, modalities_[k].at + "obs", modalities_[k].at + "uns");
-      const bool own = modalities_[k].name.empty();
+      const Frame frame = obs(k);
       if (frame.has(name)) found.push_back(k);
-      if (own && frame.has(name)) return k;
-      for (const auto& column : frame.columns())
-        there.push_back(own ? column : fmt::format("{}/obs:{}", modalities_[k].name, column));
-      if (!own && name.starts_with(modalities_[k].name + ":") &&
-          frame.has(name.substr(modalities_[k].name.size() + 1))) {
-        name.erase(0, modalities_[k].name.size() + 1);
+      const std::string prefix = modalities_[k].name + ":";
+      for (const auto& column : frame.columns()) {
+        columns.push_back(column);
+        there.push_back(column_text(modalities_[k], column));
+      }
+      if (name.starts_with(prefix) && frame.has(name.substr(prefix.size()))) {
+        name.erase(0, prefix.size());
         return k;
       }
     }
@@ -361,8 +368,8 @@ class H5adReader {
     if (found.size() > 1)
       fail(Exit::usage, "{}: {} modalities have a column '{}'; say which: {}/obs:{}", path(), found.size(),
            text, modalities_[found[0]].name, text);
-    fail(Exit::usage, "{}: no obs has a column '{}'{}; there are {}", path(), text, did_you_mean(text, there),
-         some(there, 20));
+    fail(Exit::usage, "{}: no obs has a column '{}'{}; there are {}", path(), text,
+         did_you_mean(text, columns), some(there, 20));
   }
 
   void note_what_is_left() {
@@ -379,13 +386,11 @@ class H5adReader {
     }
     if (!left.empty())
       data_.notes.push_back(fmt::format("left aside: {}; --views takes further matrices", some(left, 12)));
-    if (!data_.labels.empty()) return;
+    if (!data_.labels.empty() || !options_.labels_declared) return;
     std::vector<std::string> columns;
-    for (const auto& modality : modalities_) {
-      const Frame obs(file_, modality.at + "obs", modality.at + "uns");
-      for (const auto& column : obs.columns())
-        columns.push_back(modality.name.empty() ? "obs:" + column
-                                                : fmt::format("{}/obs:{}", modality.name, column));
+    for (std::size_t k = 0; k < modalities_.size(); ++k) {
+      const Frame frame = obs(k);
+      for (const auto& column : frame.columns()) columns.push_back(column_text(modalities_[k], column));
     }
     if (columns.empty()) return;
     data_.notes.push_back(

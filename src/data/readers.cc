@@ -72,9 +72,11 @@ void ReadOptions::declare(Options& options) {
       .add("label-file", label_file,
            "labels or their names in a file of their own (Mulan XML, words, a table)")
       .metavar("FILE");
-  if (options.find("labels") == nullptr)  // predict decides labels instead of reading them
+  if (options.find("labels") == nullptr) {  // predict decides labels instead of reading them
     options.add("labels", labels, "of .h5ad and .h5mu: columns of obs, or matrices, that are labels")
         .metavar("[MOD/]obs:COLUMN,...");
+    labels_declared = true;
+  }
   options.add("label-columns", label_columns, "labels are the last (negative: first) so many columns");
   options.add("class-column", class_column, "the column that holds one class a row (name or number)")
       .metavar("COLUMN");

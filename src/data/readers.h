@@ -27,6 +27,7 @@ struct ReadOptions {
   std::string variable;             // the array of an .npz or .mat file that is meant, in dataset.toml
   bool lists = true;              // look for lists of names beside the file (.docs, .terms, _words.txt, .xml)
   bool allow_non_finite = false;  // for those who report such values; everybody else refuses them
+  bool labels_declared = false;   // the user could have named labels: not in predict
   void declare(Options& options);
 };
 
