@@ -20,7 +20,8 @@ const std::map<std::string, std::vector<std::string>> kMayInclude = {
     {"nn", {"base", "ops", "data", "nn"}},
     {"methods", {"base", "ops", "data", "nn", "methods"}},
     {"experiments", {"base", "ops", "data", "nn", "methods", "experiments"}},
-    {"cli", {"base", "ops", "data", "nn", "methods", "experiments", "cli"}},
+    {"export", {"base", "ops", "data", "nn", "methods", "export"}},
+    {"cli", {"base", "ops", "data", "nn", "methods", "experiments", "export", "cli"}},
 };
 
 // The lines of a file of `room` that include what the room may not.

@@ -3,14 +3,14 @@
 # usage: tools/install-packages.sh [build] [test] [bench]
 set -eu
 packages="g++ cmake ninja-build pkg-config ccache libfmt-dev nlohmann-json3-dev libtomlplusplus-dev libeigen3-dev
-          zlib1g-dev libmatio-dev libhdf5-dev"
+          zlib1g-dev libmatio-dev libhdf5-dev libboost-dev"
 for group in "$@"; do
   case $group in
     build) ;;
     test) packages="$packages libgtest-dev librapidcheck-dev chromium clang-14 libclang-rt-14-dev python3-minimal python3-numpy
-          python3-scipy python3-anndata python3-h5py" ;;
+          python3-scipy python3-anndata python3-h5py python3-onnx nodejs npm curl" ;;
     bench) packages="$packages python3-minimal python3-numpy python3-scipy python3-sklearn python3-torch libdnnl-dev
-          libopenblas-dev" ;;
+          libopenblas-dev nodejs npm wrk bc" ;;
     *) echo "tools/install-packages.sh: no group '$group' (build, test, bench)" >&2; exit 2 ;;
   esac
 done

@@ -34,6 +34,7 @@ int data_mask(const Arguments& arguments);
 int data_simulate(const Arguments& arguments);
 int doctor(const Arguments& arguments);
 int evaluate(const Arguments& arguments);
+int export_model(const Arguments& arguments);
 int methods(const Arguments& arguments);
 int metrics(const Arguments& arguments);
 int predict(const Arguments& arguments);

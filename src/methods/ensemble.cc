@@ -267,6 +267,42 @@ std::uint64_t member_seed(std::uint64_t seed, std::size_t member) {
   return high << 32 | random.bits();
 }
 
+MemberForms member_forms(const std::vector<MemberPlan>& plan, const PrepareOptions& prepare) {
+  if (plan.size() == 1 && plan.front().changes.empty()) return {{}, {prepare}, 1};
+  MemberForms result;
+  result.specs.resize(plan.size());
+  std::vector<nlohmann::json> seen;
+  for (const bool teachers : {false, true}) {
+    for (std::size_t k = 0; k < plan.size(); ++k) {
+      if (plan[k].teacher != teachers) continue;
+      MemberSpec& spec = result.specs[k];
+      spec.teacher = teachers;
+      PrepareOptions own = prepare;
+      Options options;
+      own.declare(options);
+      for (const Setting& change : plan[k].changes) {
+        if (options.find(change.name) != nullptr) {
+          options.set(change.name, change.value, "a member");
+        } else {
+          spec.changes.push_back(change);
+        }
+      }
+      const auto found = std::find(seen.begin(), seen.end(), options.json());
+      spec.form = static_cast<std::size_t>(found - seen.begin());
+      if (found == seen.end()) {
+        seen.push_back(options.json());
+        result.forms.push_back(own);
+      }
+    }
+    if (!teachers) result.forms_of_predictions = result.forms.size();
+  }
+  return result;
+}
+
+std::string form_prefix(std::size_t form) {
+  return form == 0 ? "prepare." : fmt::format("prepare{}.", form);
+}
+
 std::unique_ptr<Method> make_ensemble(std::unique_ptr<Method> prototype, const std::string& preset,
                                       std::vector<MemberSpec> specs) {
   return std::make_unique<Ensemble>(std::move(prototype), preset, std::move(specs));

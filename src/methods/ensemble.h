@@ -18,6 +18,17 @@ struct MemberSpec {
   bool teacher = false;          // teachers come first
 };
 
+// The members of a plan, and the preparations that they see, each once; those that predictions need come first.
+struct MemberForms {
+  std::vector<MemberSpec> specs;  // none: a single fit
+  std::vector<PrepareOptions> forms;
+  std::size_t forms_of_predictions = 1;
+};
+// What a member changes in the settings of the preparation gives its form; the rest is its own.
+MemberForms member_forms(const std::vector<MemberPlan>& plan, const PrepareOptions& prepare);
+// The prefix of form k's tensors and metadata in a model file.
+std::string form_prefix(std::size_t form);
+
 // `prototype` holds the settings (and stays bound to whoever set them); the members are made from it. Member
 // 0 has the seed itself, so that an ensemble of one is the single fit.
 std::unique_ptr<Method> make_ensemble(std::unique_ptr<Method> prototype, const std::string& preset,

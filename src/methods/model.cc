@@ -14,10 +14,6 @@ namespace {
 
 constexpr int kSchema = 1;
 
-std::string prepare_prefix(std::size_t form) {
-  return form == 0 ? "prepare." : fmt::format("prepare{}.", form);
-}
-
 }  // namespace
 
 Model::Model(const std::string& method)
@@ -44,42 +40,16 @@ void Model::bind() {
                "what the thresholds of --labels are chosen for on validation: f1, precision=P or top=K");
 }
 
-// The settings say what the members are. Those of the preparation give the forms that the items come in, each
-// form once; the others go to the members themselves.
+// The settings say what the members are, and which preparations they see.
 void Model::make_members() {
   if (is_ensemble_) return;
-  forms_ = {*prepare_};
-  forms_of_predictions_ = 1;
-  const std::vector<MemberPlan> plan = method_->plan(preset_, static_cast<std::size_t>(settings_->members));
-  if (plan.size() == 1 && plan.front().changes.empty()) return;
+  MemberForms members =
+      member_forms(method_->plan(preset_, static_cast<std::size_t>(settings_->members)), *prepare_);
+  forms_ = std::move(members.forms);
+  forms_of_predictions_ = members.forms_of_predictions;
+  if (members.specs.empty()) return;
   is_ensemble_ = true;
-  forms_.clear();
-  std::vector<MemberSpec> specs(plan.size());
-  std::vector<nlohmann::json> seen;
-  for (const bool teachers : {false, true}) {
-    for (std::size_t k = 0; k < plan.size(); ++k) {
-      if (plan[k].teacher != teachers) continue;
-      specs[k].teacher = teachers;
-      PrepareOptions prepare = *prepare_;
-      Options options;
-      prepare.declare(options);
-      for (const Setting& change : plan[k].changes) {
-        if (options.find(change.name) != nullptr) {
-          options.set(change.name, change.value, "a member");
-        } else {
-          specs[k].changes.push_back(change);
-        }
-      }
-      const auto found = std::find(seen.begin(), seen.end(), options.json());
-      specs[k].form = static_cast<std::size_t>(found - seen.begin());
-      if (found == seen.end()) {
-        seen.push_back(options.json());
-        forms_.push_back(prepare);
-      }
-    }
-    if (!teachers) forms_of_predictions_ = forms_.size();
-  }
-  method_ = make_ensemble(std::move(method_), preset_, std::move(specs));
+  method_ = make_ensemble(std::move(method_), preset_, std::move(members.specs));
 }
 
 Items Model::prepared(const Selection& selection, const std::vector<int>& source, std::size_t forms,
@@ -207,7 +177,7 @@ void Model::save(const std::string& path) const {
 Tensors Model::tensors() const {
   Tensors file;
   method_->save(file);
-  for (std::size_t k = 0; k < forms_of_predictions_; ++k) preparations_[k].save(file, prepare_prefix(k));
+  for (std::size_t k = 0; k < forms_of_predictions_; ++k) preparations_[k].save(file, form_prefix(k));
   calibration_.save(file);
   file.metadata["schema"] = kSchema;
   file.metadata["method"] = method_->traits().name;
@@ -243,7 +213,7 @@ Model Model::load(const Tensors& file) {
     model.label_names_ = meta["labels"].get<std::vector<std::string>>();
     model.notes_ = meta.value("notes", nlohmann::json::object());
     for (std::size_t k = 0; k < model.forms_of_predictions_; ++k)
-      model.preparations_.push_back(Preparation::load(file, prepare_prefix(k)));
+      model.preparations_.push_back(Preparation::load(file, form_prefix(k)));
     ItemShape shape{{}, model.label_names_.size(), {}};
     for (std::size_t k = 0; k < model.preparations_.size(); ++k) {
       auto& columns = k == 0 ? shape.columns : shape.others.emplace_back();

@@ -1,0 +1,192 @@
+#include "export/onnx.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "base/error.h"
+#include "base/text.h"
+#include "export/networks.h"
+#include "methods/ensemble.h"
+#include "methods/model.h"
+
+namespace lacuna {
+namespace {
+
+using Value = OnnxGraph::Value;
+
+constexpr float kEdge =
+    1e-7f;  // scores stay so far from 0 and 1 where logits are taken (methods/ensemble.cc)
+
+// Why a method that is no network cannot be written as one; empty if it can.
+std::string obstacle(const std::string& method) {
+  if (method == "prior") return "it does not look at the items: its scores are the label frequencies";
+  if (method == "cdmm" || method == "lvsl" || method == "glocal")
+    return "it compares new items with its training rows by kernels or factors, which is no network";
+  return "it is not a network";
+}
+bool is_network(const std::string& method) {
+  return method == "lacuna" || method == "mtd" || method == "dicnet";
+}
+
+// The value of a setting for one member: what the member changes, or else what the model says.
+std::string setting(Model& model, const MemberSpec& member, const std::string& name,
+                    const std::string& otherwise) {
+  for (const Setting& change : member.changes)
+    if (change.name == name) return change.value;
+  const Option* option = model.options().find(name);
+  return option == nullptr ? otherwise : option->text();
+}
+
+// The members that predictions use, with the preparations they see; none for a single fit.
+std::vector<MemberSpec> members_of(Model& model, std::size_t& forms) {
+  PrepareOptions prepare;
+  Options options;
+  prepare.declare(options);
+  for (Option& option : options.all()) option.set(model.options().find(option.name)->text());
+  const auto count = parse_int(model.options().find("members")->text()).value_or(0);
+  MemberForms all = member_forms(
+      make_method(model.method().traits().name)->plan(model.preset(), static_cast<std::size_t>(count)),
+      prepare);
+  forms = all.forms_of_predictions;
+  std::erase_if(all.specs, [](const MemberSpec& spec) { return spec.teacher; });
+  return all.specs;
+}
+
+OnnxNetwork network_of(Model& model, const MemberSpec& member) {
+  return {.gate = setting(model, member, "gate", "true") == "true",
+          .relu = setting(model, member, "fused-relu", "true") == "true",
+          .epsilon = static_cast<float>(
+              parse_double(setting(model, member, "norm-epsilon", "1e-5")).value_or(1e-5))};
+}
+
+Value logit(OnnxGraph& graph, const Value& p, const std::string& stem) {
+  const Value rest = graph.node("Sub", {graph.number(1), p}, stem + "rest");
+  return graph.node("Log", {graph.node("Div", {p, rest}, stem + "odds")}, stem + "logit");
+}
+
+// The mean of the members' logits, as a probability again (methods/ensemble.cc).
+Value mean_score(OnnxGraph& graph, const std::vector<Value>& scores) {
+  std::vector<Value> logits;
+  for (std::size_t k = 0; k < scores.size(); ++k) {
+    const std::string stem = fmt::format("member {}/", k);
+    const Value clipped =
+        graph.node("Clip", {scores[k], graph.number(kEdge), graph.number(1 - kEdge)}, stem + "clipped");
+    logits.push_back(logit(graph, clipped, stem));
+  }
+  const Value mean = graph.node("Mean", logits, "mean of logits");
+  return graph.node("Sigmoid", {mean}, "mean of members");
+}
+
+// p = sigmoid(a logit(score) + b), the logit kept within those of 1e-7 and 1 - 1e-7 (methods/calibrate.cc).
+Value calibrated(OnnxGraph& graph, const Value& scores, std::span<const float> slope,
+                 std::span<const float> intercept) {
+  const auto edge = static_cast<float>(std::log((1 - 1e-7) / 1e-7));
+  const Value rest = graph.node("Sub", {graph.number(1), scores}, "calibration/rest");
+  const Value both = graph.node(
+      "Sub",
+      {graph.node("Log", {scores}, "calibration/log"), graph.node("Log", {rest}, "calibration/log of rest")},
+      "calibration/logit");
+  const Value kept = graph.node("Clip", {both, graph.number(-edge), graph.number(edge)}, "calibration/kept");
+  const Value scaled = graph.node("Mul", {kept, graph.row(slope, "calibration/slope")}, "calibration/scaled");
+  return graph.node(
+      "Sigmoid",
+      {graph.node("Add", {scaled, graph.row(intercept, "calibration/intercept")}, "calibration/line")},
+      "calibration/probability");
+}
+
+// 1 for the K best labels of a row; of equal scores the first.
+Value best_labels(OnnxGraph& graph, const Value& scores, std::size_t count) {
+  const Value shape = graph.node("Shape", {scores}, "top/shape");
+  const Value zeros = graph.node("Expand", {graph.number(0), shape}, "top/zeros");
+  const std::vector<Value> best = graph.nodes(
+      "TopK", {scores, graph.integers({static_cast<std::int64_t>(count)})}, {"top/values", "top/labels"});
+  const Value ones = graph.node(
+      "Expand", {graph.number(1), graph.node("Shape", {best[1]}, "top/shape of labels")}, "top/ones");
+  const Value marked =
+      graph.node("ScatterElements", {zeros, best[1], ones}, "top/marked", {{"axis", std::int64_t{1}}});
+  return graph.node("Greater", {marked, graph.number(0)}, "decision");
+}
+
+}  // namespace
+
+OnnxSummary export_onnx(const Tensors& file, const std::string& path) {
+  Model model = Model::load(file);
+  const std::string method = model.method().traits().name;
+  const bool c2ae = method == "c2ae";
+  if (!is_network(method) && !c2ae)
+    fail(Exit::mismatch,
+         "{}: method {} cannot be exported to ONNX: {} (methods that can: lacuna, mtd, dicnet, c2ae)",
+         file.path(), method, obstacle(method));
+
+  OnnxGraph graph;
+  std::vector<OnnxView> views;
+  for (const auto& map : model.preparation().views()) views.push_back(onnx_input(graph, map));
+  // The views in the preparations that members see, each made once.
+  std::size_t form_count = 1;
+  const std::vector<MemberSpec> members = members_of(model, form_count);
+  std::vector<Preparation> preparations;
+  for (std::size_t k = 0; k < form_count; ++k)
+    preparations.push_back(Preparation::load(file, form_prefix(k)));
+  std::vector<std::vector<Value>> forms(form_count);
+  for (std::size_t k = 0; k < forms.size(); ++k)
+    for (std::size_t v = 0; v < views.size(); ++v)
+      forms[k].push_back(onnx_prepare(graph, views[v], preparations[k].views()[v],
+                                      k == 0 ? "" : fmt::format("form {}/", k)));
+
+  std::vector<Value> scores;
+  std::vector<Tensors> parts;  // keep the borrowed weights alive
+  if (members.empty()) {
+    if (c2ae) {
+      const std::size_t v = file.metadata.at("view").get<std::size_t>();
+      scores.push_back(onnx_c2ae_scores(graph, views[v], forms[0][v], file));
+    } else {
+      scores.push_back(onnx_scores(graph, views, forms[0], file, network_of(model, {}), ""));
+    }
+  } else {
+    if (c2ae)
+      fail(Exit::mismatch, "{}: ensembles of c2ae cannot be exported to ONNX; train one (--members 1)", path);
+    // A fit that diverged keeps the members that it had: the file may hold fewer than the settings say.
+    const auto kept = std::min(members.size(), file.metadata.at("ensemble").at("done").get<std::size_t>());
+    parts.reserve(kept);
+    for (std::size_t k = 0; k < kept; ++k) {
+      parts.push_back(file.part(fmt::format("member{}.", k)));
+      scores.push_back(onnx_scores(graph, views, forms[members[k].form], parts.back(),
+                                   network_of(model, members[k]), fmt::format("member {}/", k)));
+    }
+  }
+  const std::size_t labels = model.label_names().size();
+  const Value score = scores.size() == 1 ? scores[0] : mean_score(graph, scores);
+  const Calibration& calibration = model.calibration();
+  std::vector<float> slope, intercept;
+  if (!calibration.empty())
+    slope = file.floats("calibration.slope"), intercept = file.floats("calibration.intercept");
+  const Value probability = calibration.empty() ? score : calibrated(graph, score, slope, intercept);
+  const bool top = !calibration.empty() && calibration.aim().kind == Aim::Kind::top;
+  const Value decision =
+      top ? best_labels(graph, score, std::min(calibration.aim().count, labels))
+          : graph.node("Greater",
+                       {score, calibration.empty() ? graph.number(.5f)
+                                                   : graph.row(calibration.thresholds(), "thresholds")},
+                       "decision");
+  graph.output("scores", score, OnnxType::real, labels);
+  graph.output("probabilities", probability, OnnxType::real, labels);
+  graph.output("decided", decision, OnnxType::boolean, labels);
+
+  auto described = nlohmann::json::array();
+  for (const auto& map : model.preparation().views())
+    described.push_back({{"name", map.name}, {"columns", map.columns}});
+  graph.note("method", method);
+  graph.note("preset", model.preset());
+  graph.note("views", described.dump());
+  graph.note("labels", nlohmann::json(model.label_names()).dump());
+  graph.note("aim", calibration.empty() ? "scores above 0.5" : calibration.aim().text());
+  graph.note("thresholds",
+             nlohmann::json(calibration.empty() ? std::vector<float>(labels, .5f) : calibration.thresholds())
+                 .dump());
+  graph.note("calibrated", calibration.empty() ? "false" : "true");
+  graph.note("missing", "a row of NaN is a missing view; a NaN inside another row gives NaN");
+  graph.write(path);
+  return {views.size(), labels, scores.size(), !calibration.empty()};
+}
+
+}  // namespace lacuna
