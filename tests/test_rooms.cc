@@ -20,8 +20,9 @@ const std::map<std::string, std::vector<std::string>> kMayInclude = {
     {"nn", {"base", "ops", "data", "nn"}},
     {"methods", {"base", "ops", "data", "nn", "methods"}},
     {"experiments", {"base", "ops", "data", "nn", "methods", "experiments"}},
+    {"serve", {"base", "ops", "data", "nn", "methods", "serve"}},
     {"export", {"base", "ops", "data", "nn", "methods", "export"}},
-    {"cli", {"base", "ops", "data", "nn", "methods", "experiments", "export", "cli"}},
+    {"cli", {"base", "ops", "data", "nn", "methods", "experiments", "export", "serve", "cli"}},
 };
 
 // The lines of a file of `room` that include what the room may not.

@@ -14,6 +14,8 @@
 #include <thread>
 #include <utility>
 
+#include "base/alone.h"
+
 namespace lacuna {
 namespace {
 
@@ -161,6 +163,15 @@ int threads() {
   if (inside_chunk) return 1;
   const int size = pool_size;
   return size > 0 ? size : machine_threads();
+}
+
+void run_alone(FunctionRef<void()> body) {
+  struct Scope {
+    const bool before = inside_chunk;
+    Scope() { inside_chunk = true; }
+    ~Scope() { inside_chunk = before; }
+  } scope;
+  body();
 }
 
 void parallel_for(std::size_t n, std::size_t grain, Body body) {

@@ -20,6 +20,7 @@ constexpr Verb kVerbs[] = {
     {"predict", "score the items of a data set with a model", predict},
     {"evaluate", "compare scores with the true labels", evaluate},
     {"export", "a trained network as an ONNX file", export_model},
+    {"serve", "predictions over HTTP", serve},
     {"methods", "the methods and what each can do by itself", methods},
     {"metrics", "the metrics and their definitions", metrics},
     {"doctor", "what this machine can do, and what was chosen for it", doctor},

@@ -38,6 +38,7 @@ int export_model(const Arguments& arguments);
 int methods(const Arguments& arguments);
 int metrics(const Arguments& arguments);
 int predict(const Arguments& arguments);
+int serve(const Arguments& arguments);
 int train(const Arguments& arguments);
 int tune(const Arguments& arguments);
 int bench_table(const Arguments& arguments);

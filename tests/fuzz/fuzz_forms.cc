@@ -1,14 +1,18 @@
 #include "fuzz_forms.h"
 
 #include <algorithm>
+#include <cmath>
 #include <cstdio>
 #include <filesystem>
 #include <stdexcept>
 
 #include "base/error.h"
 #include "base/tensors.h"
+#include "base/text.h"
 #include "data/folds.h"
 #include "data/readers.h"
+#include "serve/infer_request.h"
+#include "serve/message.h"
 
 namespace lacuna {
 namespace {
@@ -31,13 +35,38 @@ void read_and_use(const std::string& path, const ReadOptions& options = {}) {
   content_hash(data);
 }
 
+// A request to the server: the bytes of its JSON as a number on the first line (none: all of it), then its body.
+void read_request(std::span<const unsigned char> bytes) {
+  static const serve::ModelShape model{"m", {{"a", 3}, {"b", 2}}};
+  serve::Limits limits;
+  limits.rows = 100;
+  const auto line = std::ranges::find(bytes, '\n');
+  if (line == bytes.end()) fail(Exit::data, "no first line");
+  const auto json_bytes = parse_int(std::string(bytes.begin(), line));
+  const std::string body(line + 1, bytes.end());
+  try {
+    const auto inference = serve::read_inference(
+        body,
+        json_bytes && *json_bytes >= 0 ? std::optional(static_cast<std::size_t>(*json_bytes)) : std::nullopt,
+        model, limits);
+    double sum = 0;
+    for (std::size_t v = 0; v < model.views.size(); ++v)
+      for (std::size_t i = 0; i < inference.rows.count; ++i)
+        for (std::size_t j = 0; inference.rows.present[i * 2 + v] != 0 && j < model.views[v].columns; ++j)
+          sum += static_cast<double>(inference.rows.features[v][i * model.views[v].columns + j]);
+    if (!std::isfinite(sum)) throw std::logic_error("a number that is not finite was taken");
+  } catch (const serve::Refusal& refused) {
+    fail(Exit::data, "{}", refused.what());
+  }
+}
+
 }  // namespace
 
 const std::vector<std::string>& fuzz_forms() {
   static const std::vector<std::string> forms = {
-      "npy",    "npz",   "mat",         "mat73",     "csv",       "tsv",   "arff",
-      "libsvm", "fvec",  "hvecs",       "hvecs32",   "mtx",       "clist", "toml",
-      "xml",    "words", "safetensors", "folds-npz", "folds-mat", "h5ad",  "h5mu"};
+      "npy",    "npz",   "mat",         "mat73",     "csv",       "tsv",   "arff", "libsvm",
+      "fvec",   "hvecs", "hvecs32",     "mtx",       "clist",     "toml",  "xml",  "words",
+      "safetensors",     "folds-npz",   "folds-mat", "h5ad",      "h5mu",  "infer"};
   return forms;
 }
 
@@ -59,6 +88,8 @@ bool fuzz_form(const std::string& form, std::span<const unsigned char> bytes, co
       put(path, bytes);
       const Folds folds = read_folds(path);
       folds.hash();
+    } else if (form == "infer") {
+      read_request(bytes);
     } else if (form == "toml") {
       const std::string inner = folder + "/native";
       std::filesystem::create_directories(inner);

@@ -1,0 +1,100 @@
+#!/bin/sh
+# The server's figures beside those of a peer in the same run: onnxruntime behind node's http server. Client and server
+# share the machine; everything goes to 127.0.0.1.
+# usage: bench/serve.sh BUILD [SECONDS]      BUILD: a build with -DLACUNA_BENCH=ON; SECONDS of each measurement (5)
+#        MEMORY_SECONDS=600 bench/serve.sh ...      how long memory is watched at full load (30)
+set -eu
+build=$(realpath "$1")
+seconds=${2:-5}
+memory_seconds=${MEMORY_SECONDS:-30}
+here=$(dirname "$(realpath "$0")")
+data=$here/../../shared/data
+work=$build/serve
+npm=$here/../build/npm
+lacuna=$build/lacuna
+mkdir -p "$work"
+"$here/../tools/npm-packages.sh" "$npm" onnxruntime-node@1.30.0 || echo "no peer: onnxruntime-node is not to be had" >&2
+servers=""
+trap 'for pid in $servers; do kill "$pid" 2>/dev/null || true; done' EXIT INT TERM
+
+prepare() { # NAME FILE: model, ONNX file and requests
+  [ -f "$work/$1.npz" ] || "$lacuna" data convert "$2" "$work/$1.npz" 2>/dev/null
+  [ -f "$work/$1.safetensors" ] || "$lacuna" train "$work/$1.npz" --epochs 3 --out "$work/$1.safetensors" > /dev/null 2>&1
+  "$lacuna" export "$work/$1.safetensors" "$work/$1.onnx" 2>/dev/null
+  python3 "$here/serve_requests.py" "$work/$1.npz" "$1" "$work" 1 256 > /dev/null
+}
+start() { # NAME: sets ours, our_port, peer, peer_port
+  "$lacuna" serve "m=$work/$1.safetensors" --listen 127.0.0.1:0 --precision f32 2> "$work/ours.log" &
+  ours=$!
+  servers="$servers $ours"
+  peer_port=""
+  if [ -d "$npm/node_modules/onnxruntime-node" ]; then
+    node "$here/peer_onnx.mjs" "$npm/node_modules" "$work/$1.onnx" > "$work/peer.port" 2> "$work/peer.log" &
+    peer=$!
+    servers="$servers $peer"
+    while [ ! -s "$work/peer.port" ]; do sleep .1; done
+    peer_port=$(cat "$work/peer.port")
+  fi
+  while ! grep -q '^listening on' "$work/ours.log"; do sleep .1; done
+  our_port=$(sed -n 's|^listening on http://127.0.0.1:||p' "$work/ours.log")
+}
+stop() {
+  kill "$ours" ${peer_port:+"$peer"}
+  wait "$ours" || echo "the server ended with $?" >&2
+}
+rate() { # PORT STEM CONNECTIONS: requests a second
+  wrk -t 1 -c "$3" -d "${seconds}s" -s "$2.lua" "http://127.0.0.1:$1/v2/models/m/infer" > "$work/wrk.log"
+  grep -E 'Non-2xx|Socket errors' "$work/wrk.log" >&2 || true
+  sed -n 's|^Requests/sec: *||p' "$work/wrk.log"
+}
+p99() { # PORT STEM RATE: milliseconds at half of the rate
+  "$build/bench/constant_rate" "$1" /v2/models/m/infer "$2" "$(cat "$2.json-bytes")" "$(echo "$3 / 2" | bc -l)" "$seconds" 64 |
+    sed 's/.*"p99": \([0-9.a-z]*\).*/\1/'
+}
+row() { # WHAT OURS PEER
+  printf '| %-44s | %12s | %12s |\n' "$1" "$2" "$3"
+}
+row "what" "lacuna serve" "node + ort"
+row "---" "---" "---"
+single() { # NAME KIND WHAT
+  stem=$work/$1-1-$2
+  mine=$(rate "$our_port" "$stem" 64)
+  theirs="-"
+  [ -n "$peer_port" ] && theirs=$(rate "$peer_port" "$stem" 64)
+  row "$3, $2: requests a second" "$mine" "$theirs"
+  late=$(p99 "$our_port" "$stem" "$mine")
+  peer_late="-"
+  [ -n "$peer_port" ] && peer_late=$(p99 "$peer_port" "$stem" "$theirs")
+  row "$3, $2: p99 at half of it, ms" "$late" "$peer_late"
+}
+memory() { awk '/VmRSS/ {print $2}' "/proc/$ours/status"; }
+
+prepare emotions "$data/emotions/emotions.mat"
+start emotions
+single emotions binary "emotions"
+single emotions json "emotions"
+stop
+prepare corel5k "$data/corel5k/corel5k_six_view.mat"
+start corel5k
+single corel5k binary "Corel5k"
+single corel5k json "Corel5k"
+stem=$work/corel5k-256-binary
+mine=$(rate "$our_port" "$stem" 4)
+theirs=-
+[ -n "$peer_port" ] && theirs=$(echo "$(rate "$peer_port" "$stem" 4) * 256" | bc -l | cut -d. -f1)
+mine=$(echo "$mine * 256" | bc -l | cut -d. -f1)
+row "Corel5k, batches of 256: rows a second" "$mine" "$theirs"
+whole=$("$build/bench/predict_rate" "$work/corel5k.safetensors" "$work/corel5k.npz" "$seconds")
+row "  share of predict from memory ($whole)" "$(echo "100 * $mine / $whole" | bc) %" "-"
+seconds_of_rate=$seconds
+seconds=10
+rate "$our_port" "$work/corel5k-1-binary" 64 > /dev/null
+early=$(memory)
+seconds=$memory_seconds
+rate "$our_port" "$work/corel5k-1-binary" 64 > /dev/null
+late=$(memory)
+seconds=$seconds_of_rate
+row "memory after 10 s of full load, KB" "$early" "-"
+row "memory after $memory_seconds s more, KB" "$late" "-"
+row "  growth" "$(echo "scale=1; 100 * ($late - $early) / $early" | bc) %" "-"
+stop

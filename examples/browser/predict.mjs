@@ -1,0 +1,101 @@
+// What the page does with a model and a table, apart from the page: used by it and by the test.
+
+// The views, labels and thresholds that lacuna export wrote into the model's metadata.
+export function readMetadata(bytes) {
+  const data = new Uint8Array(bytes), text = new TextDecoder();
+  let at = 0;
+  const varint = () => {
+    let value = 0, factor = 1;
+    for (;;) {
+      const byte = data[at++];
+      value += (byte & 127) * factor;
+      if (byte < 128) return value;
+      factor *= 128;
+    }
+  };
+  const fields = (end, use) => {
+    while (at < end) {
+      const key = varint(), kind = key % 8;
+      if (kind === 0) varint();
+      else if (kind === 5) at += 4;
+      else if (kind === 1) at += 8;
+      else {
+        const size = varint(), next = at + size;
+        use((key - kind) / 8, next);
+        at = next;
+      }
+    }
+  };
+  const notes = {};
+  fields(data.length, (field, end) => {
+    if (field !== 14) return;  // metadata_props of ModelProto
+    const pair = ['', ''];
+    fields(end, (part, stop) => { if (part <= 2) pair[part - 1] = text.decode(data.subarray(at, stop)); });
+    notes[pair[0]] = pair[1];
+  });
+  if (!notes.views || !notes.labels) throw new Error('This ONNX file was not written by lacuna export.');
+  return {views: JSON.parse(notes.views), labels: JSON.parse(notes.labels), calibrated: notes.calibrated === 'true'};
+}
+
+// Cells of a line of CSV; quotes may hold separators, and two quotes in quotes are one.
+function cellsOf(line, separator) {
+  const cells = [];
+  let cell = '', quoted = false;
+  for (let i = 0; i < line.length; ++i) {
+    const c = line[i];
+    if (quoted && c === '"' && line[i + 1] === '"') { cell += '"'; ++i; }
+    else if (c === '"') quoted = !quoted;
+    else if (c === separator && !quoted) { cells.push(cell.trim()); cell = ''; }
+    else cell += c;
+  }
+  cells.push(cell.trim());
+  return cells;
+}
+
+// The rows of a table as one float32 array a view; NaN where a view is missing.
+export function readTable(text, views) {
+  const lines = text.split(/\r?\n/).filter(line => line.trim() !== '');
+  if (lines.length === 0) throw new Error('The file is empty.');
+  const separator = ['\t', ';', ','].find(one => lines[0].includes(one)) || ',';
+  const rows = lines.map(line => cellsOf(line, separator));
+  const total = views.reduce((sum, view) => sum + view.columns, 0);
+  const isNumber = cell => cell === '' || /^(na|nan)$/i.test(cell) || Number.isFinite(Number(cell));
+  const hasIds = rows[0].length === total + 1;
+  const hasTitle = rows[0].slice(hasIds ? 1 : 0).some(cell => !isNumber(cell));
+  const first = hasTitle ? 1 : 0;
+  const ids = [], data = views.map(view => new Float32Array((rows.length - first) * view.columns));
+  for (let r = first; r < rows.length; ++r) {
+    const cells = hasIds ? rows[r].slice(1) : rows[r];
+    if (cells.length !== total)
+      throw new Error(`Line ${r + 1} has ${cells.length} cells, the views together have ${total} columns.`);
+    ids.push(hasIds ? rows[r][0] : String(r + 1 - first));
+    let at = 0;
+    views.forEach((view, v) => {
+      const part = cells.slice(at, at += view.columns);
+      const empty = part.map(cell => cell === '' || /^(na|nan)$/i.test(cell));
+      const missing = empty.every(Boolean), wrong = part.findIndex((cell, j) => empty[j] || !Number.isFinite(Number(cell)));
+      if (!missing && wrong >= 0)
+        throw new Error(`Line ${r + 1}, view ${view.name}, column ${wrong + 1}: "${part[wrong]}" is no number. ` +
+                        'Leave all cells of a view empty if it is missing.');
+      for (let j = 0; j < view.columns; ++j)
+        data[v][(r - first) * view.columns + j] = missing ? NaN : Number(part[j]);
+    });
+  }
+  return {ids, rows: ids.length, data};
+}
+
+// Tags of every row, best first: {id, tags: [{label, probability, decided}]}.
+export async function predict(ort, session, about, table, top) {
+  const feeds = {};
+  about.views.forEach((view, v) => {
+    feeds[view.name] = new ort.Tensor('float32', table.data[v], [table.rows, view.columns]);
+  });
+  const {probabilities, decided} = await session.run(feeds);
+  const c = about.labels.length;
+  return table.ids.map((id, i) => {
+    const tags = about.labels.map((label, j) => ({label, probability: probabilities.data[i * c + j],
+                                                  decided: Boolean(decided.data[i * c + j])}));
+    tags.sort((a, b) => b.probability - a.probability);
+    return {id, tags: tags.slice(0, top)};
+  });
+}

@@ -1,0 +1,64 @@
+// The models that are served, by name. A model whose file changes is loaded beside the old one and takes its place
+// when it is ready; requests that have begun keep the model they began with.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "methods/model.h"
+#include "serve/counters.h"
+#include "serve/rows.h"
+
+namespace lacuna::serve {
+
+// A model as it was loaded once. Never changes.
+struct ServedModel : ModelShape {
+  std::string path;
+  std::string version;  // 1, 2, ... with every swap
+  Model model;
+
+  ServedModel(std::string served_as, std::string from, std::string number, Model loaded);
+  std::size_t labels() const { return model.label_names().size(); }
+};
+using ModelPointer = std::shared_ptr<const ServedModel>;
+
+class Registry {
+ public:
+  // "photos.safetensors" is served as "photos", "name=path" under that name. Exit::usage for a name twice; what is
+  // wrong with a file as Model::load says. `precision` as in lacuna predict.
+  Registry(const std::vector<std::string>& files, const std::string& precision, Counters& counters);
+
+  ModelPointer find(std::string_view name) const;  // null if there is none
+  ModelPointer only() const;                       // null unless there is exactly one
+  std::vector<ModelPointer> all() const;           // in the order given
+  // Looks at the files and swaps what has changed; called every second by one thread. A file that is being written is
+  // left until two looks see the same.
+  void look();
+
+ private:
+  struct Stamp {  // of a file: when it differs, the file was changed or replaced
+    std::uint64_t device = 0, inode = 0, size = 0;
+    std::int64_t seconds = 0, nanoseconds = 0;
+    bool operator==(const Stamp&) const = default;
+  };
+  struct Entry {
+    std::string name, path;
+    ModelPointer model;
+    Stamp loaded, seen;  // of the model, or of the broken file that was reported; of the last look
+    std::uint64_t version = 1;
+  };
+  static Stamp stamp_of(const std::string& path);
+  ModelPointer load(const Entry& entry) const;
+
+  std::string precision_;
+  Counters& counters_;
+  std::vector<Entry> entries_;  // their number and names never change
+  mutable std::mutex mutex_;    // of the models in them
+};
+
+}  // namespace lacuna::serve

@@ -1,0 +1,25 @@
+// The server: listens, gives connections to event loops, one a thread, watches the model files, and ends in order.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "serve/limits.h"
+
+namespace lacuna::serve {
+
+struct ServerOptions {
+  std::vector<std::string> models;        // PATH, or NAME=PATH
+  std::string listen = "127.0.0.1:8080";  // HOST:PORT; port 0 takes a free one
+  std::string token_file;                 // bearer tokens, one a line; empty: everybody may ask
+  std::string precision = "model";        // of a network's products, as in lacuna predict
+  int threads = 0;                        // event loops, and as many workers; 0 = all CPUs
+  Limits limits;
+  void declare(Options& options);
+};
+
+// Serves until SIGTERM or SIGINT, then answers what has begun and returns. Errors of the start (a model that cannot be
+// loaded, a port that is taken) are thrown.
+void serve(const ServerOptions& options);
+
+}  // namespace lacuna::serve

@@ -1,0 +1,186 @@
+#include "serve/suggest.h"
+
+#include <algorithm>
+#include <numeric>
+
+#include "base/error.h"
+#include "base/text.h"
+#include "data/jsonl.h"
+#include "serve/infer_answer.h"
+
+namespace lacuna::serve {
+namespace {
+
+constexpr std::size_t kMostExplained = 64;  // items of a request; an explanation costs many predictions
+
+bool flag(std::string_view key, std::string_view value) {
+  if (value == "1" || value == "true" || value.empty()) return true;
+  if (value == "0" || value == "false") return false;
+  refuse(400, "{} is true or false, not '{}'", key, value);
+}
+
+std::vector<std::string_view> lines_of(std::string_view body, bool many) {
+  if (!many) return {body};
+  std::vector<std::string_view> lines;
+  for (const std::string_view line : split(body, '\n'))
+    lines.push_back(line.ends_with('\r') ? line.substr(0, line.size() - 1) : line);
+  while (!lines.empty() && trim(lines.back()).empty()) lines.pop_back();
+  return lines;
+}
+
+void append_tag(std::string& out, const ServedModel& model, std::size_t label, float probability,
+                bool decided) {
+  out += "{\"label\":";
+  append_json(out, model.model.label_names()[label]);
+  fmt::format_to(std::back_inserter(out), ",\"probability\":{},\"decided\":{}", probability, decided);
+}
+
+}  // namespace
+
+std::string percent_decoded(std::string_view text) {
+  std::string out;
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    if (text[i] != '%') {
+      out.push_back(text[i]);
+      continue;
+    }
+    unsigned value = 0;
+    for (std::size_t k = 1; k <= 2; ++k) {
+      const char c = i + k < text.size() ? text[i + k] : ' ';
+      const int digit = c >= '0' && c <= '9'                     ? c - '0'
+                        : (c | 0x20) >= 'a' && (c | 0x20) <= 'f' ? (c | 0x20) - 'a' + 10
+                                                                 : -1;
+      if (digit < 0) refuse(400, "'%' in a target is followed by two hexadecimal digits");
+      value = value * 16 + static_cast<unsigned>(digit);
+    }
+    out.push_back(static_cast<char>(value));
+    i += 2;
+  }
+  return out;
+}
+
+SuggestSettings read_settings(std::string_view query) {
+  SuggestSettings settings;
+  if (query.empty()) return settings;
+  for (const std::string_view part : split(query, '&')) {
+    const std::size_t equals = part.find('=');
+    const std::string key = percent_decoded(part.substr(0, equals));
+    const std::string value =
+        equals == std::string_view::npos ? "" : percent_decoded(part.substr(equals + 1));
+    if (key == "model") {
+      settings.model = value;
+    } else if (key == "top") {
+      const auto number = parse_int(value);
+      if (!number || *number < 0) refuse(400, "top is a whole number from 0 on, not '{}'", value);
+      settings.top = static_cast<std::size_t>(*number);
+    } else if (key == "explain") {
+      settings.explain = flag(key, value);
+      if (settings.explain) refuse(501, "explanations are not part of this build");
+    } else {
+      refuse(400, "there is no parameter '{}' (there are model, top, explain)", key);
+    }
+  }
+  return settings;
+}
+
+Suggestions read_items(std::string_view body, bool many, const ServedModel& model,
+                       const SuggestSettings& settings, const Limits& limits) {
+  const auto lines = lines_of(body, many);
+  if (lines.size() > static_cast<std::size_t>(limits.rows))
+    refuse(413, "the request has {} lines, it may have {}; send it in parts", lines.size(), limits.rows);
+  if (settings.explain && lines.size() > kMostExplained)
+    refuse(413, "the request has {} lines, {} may be explained at once; send it in parts", lines.size(),
+           kMostExplained);
+  std::vector<ViewShape> shapes;
+  std::size_t row_bytes = 0;
+  for (const auto& view : model.views) {
+    shapes.push_back({view.name, view.columns});
+    row_bytes += view.columns * sizeof(float);
+  }
+  if (lines.size() * row_bytes > static_cast<std::size_t>(limits.memory_bytes))
+    refuse(413, "{} lines of {} bytes are more than {} in memory; send the request in parts", lines.size(),
+           row_bytes, limits.memory_bytes);
+  Suggestions items;
+  items.settings = settings;
+  items.many = many;
+  items.block = std::make_unique<ItemBlock>(std::move(shapes), std::max<std::size_t>(lines.size(), 1));
+  items.lines.resize(lines.size());
+  std::size_t row = 0;
+  for (std::size_t k = 0; k < lines.size(); ++k) {
+    auto& line = items.lines[k];
+    try {
+      parse_item(lines[k], *items.block, row);
+    } catch (const Error& error) {
+      if (!many) refuse(400, "{}", error.what());
+      line.error = error.what();
+      continue;
+    }
+    line.id = items.block->id(row);
+    line.row = row;
+    line.bare = !items.block->has_any(row);
+    if (!line.bare) ++row;
+  }
+  Rows& rows = items.rows;
+  rows.count = row;
+  rows.features.resize(model.views.size());
+  rows.present.assign(row * model.views.size(), 0);
+  for (std::size_t v = 0; v < model.views.size(); ++v)
+    for (std::size_t i = 0; i < row; ++i)
+      if (items.block->has(i, v)) {
+        rows.present[i * model.views.size() + v] = 1;
+        rows.features[v] = items.block->values(0, v).data();
+      }
+  return items;
+}
+
+Reply write_suggestions(const Suggestions& items, const ServedModel& model, const Outcome& outcome) {
+  if (!outcome.error.empty()) return problem(500, outcome.error);
+  Matrix<float> probabilities;
+  Matrix<std::uint8_t> decided;
+  if (outcome.count > 0) {
+    probabilities = probabilities_of(model, outcome.rows());
+    decided = model.model.decide(outcome.rows());
+  }
+  Reply reply;
+  if (items.many) reply.type = "application/x-ndjson";
+  std::string& out = reply.body;
+  std::vector<std::uint32_t> order(model.labels());
+  const std::size_t most =
+      items.settings.top == 0 ? order.size() : std::min(items.settings.top, order.size());
+  for (std::size_t k = 0; k < items.lines.size(); ++k) {
+    const auto& line = items.lines[k];
+    if (!line.error.empty()) {
+      fmt::format_to(std::back_inserter(out), "{{\"line\":{},\"error\":", k + 1);
+      append_json(out, line.error);
+      out += "}\n";
+      continue;
+    }
+    out += '{';
+    if (!line.id.empty()) {
+      out += "\"id\":";
+      append_json(out, line.id);
+      out += ',';
+    }
+    if (line.bare) {  // nothing is known of it: no tag is a suggestion
+      out += "\"tags\":null}\n";
+      continue;
+    }
+    const auto scores = outcome.rows().row(line.row);
+    std::iota(order.begin(), order.end(), 0u);
+    std::partial_sort(order.begin(), order.begin() + static_cast<std::ptrdiff_t>(most), order.end(),
+                      [&](std::uint32_t a, std::uint32_t b) {
+                        return scores[a] != scores[b] ? scores[a] > scores[b] : a < b;
+                      });
+    out += "\"tags\":[";
+    for (std::size_t t = 0; t < most; ++t) {
+      const std::uint32_t j = order[t];
+      if (t > 0) out += ',';
+      append_tag(out, model, j, probabilities(line.row, j), decided(line.row, j) != 0);
+      out += '}';
+    }
+    out += "]}\n";
+  }
+  return reply;
+}
+
+}  // namespace lacuna::serve

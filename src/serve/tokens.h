@@ -1,0 +1,24 @@
+// Bearer tokens, one a line of a file. Without a file everybody may ask.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace lacuna::serve {
+
+class Tokens {
+ public:
+  Tokens() = default;
+  // Blank lines and lines that begin with # are left out. Exit::data for a file without tokens, a token shorter than
+  // 16 characters or with blanks, or a file that others may read.
+  static Tokens read(const std::string& path);
+  bool required() const { return !hashes_.empty(); }
+  // The value of an Authorization header. The time does not depend on where a wrong token differs from a right one.
+  bool allow(std::string_view authorization) const;
+
+ private:
+  std::vector<std::string> hashes_;  // of equal length, whatever the tokens' lengths
+};
+
+}  // namespace lacuna::serve

@@ -1,0 +1,48 @@
+// The example page with an exported model: drops a CSV on it and prints the tags that it shows.
+// usage: node example.mjs NODE_MODULES SITE CSV SCREENSHOT
+import {readFileSync} from 'node:fs';
+import {createServer} from 'node:http';
+import {extname, join, normalize} from 'node:path';
+import {open} from './browser.mjs';
+
+const [modules, site, csv, screenshot] = process.argv.slice(2);
+const types = {'.html': 'text/html', '.mjs': 'text/javascript', '.wasm': 'application/wasm'};
+const posts = [];
+const server = createServer((request, response) => {
+  if (request.method !== 'GET') posts.push(request.method + ' ' + request.url);
+  try {
+    const name = normalize(new URL(request.url, 'http://x').pathname).replace(/^\/$/, '/index.html');
+    const bytes = readFileSync(join(site, name));
+    response.writeHead(200, {'Content-Type': types[extname(name)] || 'application/octet-stream'});
+    response.end(bytes);
+  } catch (error) {
+    response.writeHead(404);
+    response.end();
+  }
+});
+await new Promise(done => server.listen(0, '127.0.0.1', done));
+const {browser, page, strangers, errors} = await open(modules, 1280, 900);
+await page.goto(`http://127.0.0.1:${server.address().port}/`);
+await page.waitForSelector('body[data-ready=yes]', {timeout: 60000});
+const text = readFileSync(csv, 'utf8');
+await page.evaluate(content => {  // a real drop event with a file in it
+  const transfer = new DataTransfer();
+  transfer.items.add(new File([content], 'rows.csv', {type: 'text/csv'}));
+  document.getElementById('drop').dispatchEvent(new DragEvent('drop', {dataTransfer: transfer, bubbles: true, cancelable: true}));
+}, text);
+await page.waitForSelector('table tr', {timeout: 60000});
+const rows = await page.$$eval('table tr', all => all.map(row => ({
+  id: row.querySelector('th').textContent,
+  tags: [...row.querySelectorAll('span')].map(tag => ({text: tag.textContent, decided: tag.className === 'decided'})),
+})));
+await page.screenshot({path: screenshot});
+await page.evaluate(() => {
+  const transfer = new DataTransfer();
+  transfer.items.add(new File(['1,2,3\n'], 'short.csv'));
+  document.getElementById('drop').dispatchEvent(new DragEvent('drop', {dataTransfer: transfer, cancelable: true}));
+});
+await page.waitForFunction(() => document.getElementById('message').textContent !== '');
+const message = await page.textContent('#message');
+await browser.close();
+server.close();
+console.log(JSON.stringify({rows, message, strangers, errors, posts}));

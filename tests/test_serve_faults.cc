@@ -1,0 +1,418 @@
+// What clients, networks and operators do to a server: slow, half, broken, too much, at the wrong moment. Nothing wrong
+// is answered, nothing hangs, and the counters add up.
+#include <sys/resource.h>
+
+#include <atomic>
+#include <filesystem>
+
+#include "serve_model.h"
+
+namespace lacuna {
+namespace {
+
+using namespace std::chrono_literals;
+
+const SmallModel& small() {
+  static const SmallModel model;
+  return model;
+}
+
+// The books of a server that nobody talks to but us.
+void expect_balanced(const ServeProcess& server) {
+  std::map<std::string, double> counters;
+  for (int tries = 0; tries < 100; ++tries) {  // connections are closed a little later than we see it
+    counters = server.counters();
+    if (counters["lacuna_connections_open"] == 1) break;
+    std::this_thread::sleep_for(50ms);
+  }
+  double answered = 0;
+  for (const auto& [name, value] : counters)
+    if (name.starts_with("lacuna_requests_answered_total")) answered += value;
+  EXPECT_EQ(counters["lacuna_connections_open"], 1);  // the one that asks
+  EXPECT_EQ(counters["lacuna_connections_accepted_total"], counters["lacuna_connections_closed_total"] + 1);
+  EXPECT_EQ(counters["lacuna_requests_received_total"],
+            answered + counters["lacuna_requests_abandoned_total"] + 1);
+  EXPECT_EQ(counters["lacuna_queue_rows"], 0);
+  EXPECT_EQ(counters["lacuna_body_bytes"], 0);
+}
+
+TEST(ServeFaults, SlowHeadersAndBodies) {
+  ServeProcess server({small().path, "--header-time", ".6", "--body-time", ".6", "--idle-time", "1"});
+  const std::string request = post(infer_target(), small().request(0, 1, 7).dump());
+  {  // one letter at a time, but never done
+    Connection slow(server.port());
+    for (int k = 0; k < 10 && slow.send(request.substr(static_cast<std::size_t>(k), 1)); ++k)
+      std::this_thread::sleep_for(100ms);
+    EXPECT_EQ(slow.read().status, 408);
+    EXPECT_TRUE(slow.ended());
+  }
+  {
+    Connection slow(server.port());
+    const std::size_t body = request.find("\r\n\r\n") + 4;
+    slow.send(request.substr(0, body + 10));
+    for (int k = 0; k < 10; ++k) {
+      std::this_thread::sleep_for(100ms);
+      if (!slow.send(request.substr(body + 10 + static_cast<std::size_t>(k), 1))) break;
+    }
+    EXPECT_EQ(slow.read().status, 408);
+    EXPECT_TRUE(slow.ended());
+  }
+  {  // nothing at all
+    Connection idle(server.port());
+    EXPECT_TRUE(idle.ended(5));
+  }
+  {  // slow, but in time
+    Connection patient(server.port());
+    patient.send(request.substr(0, 20));
+    std::this_thread::sleep_for(200ms);
+    patient.send(request.substr(20));
+    EXPECT_EQ(patient.read().status, 200);
+  }
+  expect_balanced(server);
+}
+
+TEST(ServeFaults, AClientThatDoesNotTakeItsAnswer) {
+  ServeProcess server({small().path, "--write-time", ".5", "--max-rows", "20000"});
+  Connection deaf(server.port());
+  // Many answers of 64 rows each, none of them read: the server's socket fills up.
+  const std::string request = post(infer_target(), small().request(0, 64, 1).dump());
+  while (deaf.can_send()) deaf.send(request);
+  for (int tries = 0; tries < 100 && server.counters()["lacuna_connections_timed_out_total"] == 0; ++tries)
+    std::this_thread::sleep_for(100ms);
+  EXPECT_EQ(server.counters()["lacuna_connections_timed_out_total"], 1);
+  deaf.reset();
+  expect_balanced(server);
+}
+
+TEST(ServeFaults, HalfClosedAndReset) {
+  ServeProcess server({small().path});
+  const std::string request = post(infer_target(), small().request(0, 1, 7).dump());
+  {  // says that it has no more to say, and still gets its answer
+    Connection half(server.port());
+    half.send(request);
+    half.half_close();
+    EXPECT_EQ(half.read().status, 200);
+    EXPECT_TRUE(half.ended());
+  }
+  {  // ends in the middle
+    Connection half(server.port());
+    half.send(request.substr(0, request.size() - 5));
+    half.half_close();
+    EXPECT_TRUE(half.ended());
+  }
+  for (std::size_t cut : {std::size_t{0}, std::size_t{10}, request.size() - 1, request.size()}) {
+    Connection gone(server.port());
+    gone.send(request.substr(0, cut));
+    gone.reset();
+  }
+  EXPECT_EQ(server.ask(request).status, 200);
+  expect_balanced(server);
+}
+
+TEST(ServeFaults, Pipelining) {
+  ServeProcess server({small().path});
+  Connection connection(server.port());
+  std::string all;
+  constexpr std::size_t kCount = 50;
+  for (std::size_t i = 0; i < kCount; ++i) {
+    all += post(infer_target(), small().request(i, 1, 7).dump());
+    all += get("/v2/health/live");
+  }
+  std::thread sender([&] { connection.send(all); });
+  for (std::size_t i = 0; i < kCount; ++i) {
+    const HttpAnswer answer = connection.read();
+    ASSERT_EQ(answer.status, 200);
+    expect_scores(answer.json(), small().expected(small().path, i, 1, 7));
+    ASSERT_EQ(connection.read().json(), nlohmann::json({{"live", true}}));
+  }
+  sender.join();
+  connection.close();
+  expect_balanced(server);
+}
+
+TEST(ServeFaults, OversizeAndBroken) {
+  ServeProcess server({small().path, "--max-body", "20000", "--max-header", "2000"});
+  {  // too large, said so: not read
+    Connection large(server.port());
+    large.send("POST " + infer_target() + " HTTP/1.1\r\nHost: x\r\nContent-Length: 20001\r\n\r\n");
+    const HttpAnswer answer = large.read();
+    EXPECT_EQ(answer.status, 413);
+    EXPECT_NE(answer.body.find("20001"), std::string::npos);
+    EXPECT_TRUE(large.ended());
+  }
+  {  // too large, sent all the same: the answer arrives
+    Connection large(server.port());
+    large.send(post(infer_target(), std::string(300000, ' ')));
+    EXPECT_EQ(large.read().status, 413);
+  }
+  {  // in chunks without end
+    Connection large(server.port());
+    large.send("POST " + infer_target() + " HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n");
+    const std::string chunk = "400\r\n" + std::string(1024, ' ') + "\r\n";
+    for (int k = 0; k < 100 && large.send(chunk); ++k) {
+    }
+    EXPECT_EQ(large.read().status, 413);
+  }
+  const std::pair<std::string, int> broken[] = {
+      {"GET / HTTP/1.1\r\nHost: x\r\nX: " + std::string(3000, 'a') + "\r\n\r\n", 431},
+      {"GET / HTTP/7.3\r\n\r\n", 505},
+      {"hello\r\n\r\n", 400},
+      {std::string("\0\1\2\3\r\n\r\n", 8), 400},
+      {"POST /v1/suggest HTTP/1.1\r\nHost: x\r\nContent-Length: -1\r\n\r\n", 400},
+      {"POST /v1/suggest HTTP/1.1\r\nHost: x\r\nContent-Length: 5\r\nContent-Length: 6\r\n\r\nhello", 400},
+      {"POST /v1/suggest HTTP/1.1\r\nHost: x\r\nContent-Length: 99999999999999999999\r\n\r\n", 400},
+      {"POST /v1/suggest HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n", 400},
+      {"POST /v1/suggest HTTP/1.1\r\nHost: x\r\nExpect: wonders\r\nContent-Length: 1\r\n\r\n", 417},
+  };
+  for (const auto& [request, status] : broken) {
+    const HttpAnswer answer = server.ask(request);
+    EXPECT_EQ(answer.status, status) << request.substr(0, 60) << "\n" << answer.body;
+  }
+  EXPECT_EQ(server.ask(get("/v2/health/live")).status, 200);
+  expect_balanced(server);
+}
+
+TEST(ServeFaults, TenThousandIdleConnections) {
+  rlimit files{};
+  getrlimit(RLIMIT_NOFILE, &files);
+  files.rlim_cur = files.rlim_max;
+  setrlimit(RLIMIT_NOFILE, &files);
+  const std::size_t count = std::min<std::size_t>(10000, files.rlim_max > 1000 ? files.rlim_max - 500 : 100);
+  ServeProcess server({small().path});
+  std::vector<Connection> idle;
+  idle.reserve(count);
+  for (std::size_t k = 0; k < count; ++k) idle.emplace_back(server.port());
+  const std::string request = post(infer_target(), small().request(0, 1, 7).dump());
+  for (int k = 0; k < 50; ++k) ASSERT_EQ(server.ask(request).status, 200);
+  EXPECT_EQ(server.counters()["lacuna_connections_open"], static_cast<double>(count + 1));
+  for (std::size_t k = 0; k < count; k += 997) {  // each of them still works
+    idle[k].send(request);
+    ASSERT_EQ(idle[k].read().status, 200);
+  }
+  idle.clear();
+  expect_balanced(server);
+}
+
+TEST(ServeFaults, ConnectionsBeyondTheLimitAreClosedAndOthersStay) {
+  ServeProcess server({small().path, "--max-connections", "3"});
+  std::vector<Connection> held;
+  for (int k = 0; k < 3; ++k) {
+    held.emplace_back(server.port());
+    held.back().send(get("/v2/health/live"));
+    ASSERT_EQ(held.back().read().status, 200);
+  }
+  Connection more(server.port());
+  EXPECT_TRUE(more.ended());
+  held[1].send(get("/v2/health/live"));
+  EXPECT_EQ(held[1].read().status, 200);
+  held.clear();
+  std::this_thread::sleep_for(300ms);
+  EXPECT_EQ(server.counters()["lacuna_connections_refused_total"], 1);
+  expect_balanced(server);
+}
+
+TEST(ServeFaults, OverloadIsAnsweredAtOnce) {
+  ServeProcess server({small().path, "--max-queue", "64", "--threads", "1", "--batch-delay", "50"});
+  const std::string request = post(infer_target(), small().request(0, 60, 7).dump());
+  std::atomic<int> good{0}, busy{0}, other{0};
+  std::vector<std::thread> clients;
+  for (int c = 0; c < 16; ++c)
+    clients.emplace_back([&] {
+      Connection connection(server.port());
+      for (int k = 0; k < 20; ++k) {
+        connection.send(request);
+        const HttpAnswer answer = connection.read();
+        if (answer.status == 200)
+          ++good;
+        else if (answer.status == 503 && answer.header("Retry-After") == "1")
+          ++busy;
+        else
+          ++other;
+      }
+    });
+  for (auto& client : clients) client.join();
+  EXPECT_EQ(good + busy, 320);
+  EXPECT_EQ(other, 0);
+  EXPECT_GT(good, 0);
+  EXPECT_GT(busy, 0);
+  expect_balanced(server);
+}
+
+TEST(ServeFaults, BodiesBeyondTheMemoryAreRefused) {
+  ServeProcess server({small().path, "--max-body", "100000", "--max-memory", "150000"});
+  Connection first(server.port());
+  first.send("POST /v1/suggest HTTP/1.1\r\nHost: x\r\nContent-Length: 100000\r\n\r\n{");
+  for (int tries = 0; tries < 100 && server.counters()["lacuna_body_bytes"] == 0; ++tries)
+    std::this_thread::sleep_for(20ms);
+  Connection second(server.port());
+  second.send("POST /v1/suggest HTTP/1.1\r\nHost: x\r\nContent-Length: 100000\r\n\r\n{");
+  const HttpAnswer answer = second.read();
+  EXPECT_EQ(answer.status, 503);
+  EXPECT_EQ(answer.header("Retry-After"), "1");
+  first.reset();
+  second.close();
+  expect_balanced(server);
+}
+
+// Asks all the time; every answer must be one of the models', whole.
+struct Load {
+  std::atomic<bool> stop{false};
+  std::atomic<int> good{0}, wrong{0}, refused{0}, lost{0};
+  std::vector<std::thread> clients;
+
+  Load(int port, std::vector<Matrix<float>> truths, int count = 8) {
+    for (int c = 0; c < count; ++c) clients.emplace_back([this, port, truths] { work(port, truths); });
+  }
+  ~Load() { end(); }
+  void end() {
+    stop = true;
+    for (auto& client : clients)
+      if (client.joinable()) client.join();
+  }
+  void work(int port, const std::vector<Matrix<float>>& truths) {
+    const std::string request = post(infer_target(), small().request(0, 2, 7).dump());
+    while (!stop) {
+      try {
+        Connection connection(port);
+        while (!stop) {
+          if (!connection.send(request)) break;
+          const HttpAnswer answer = connection.read();
+          if (answer.status == 0) {
+            ++lost;
+            break;
+          }
+          if (answer.status != 200) {
+            ++refused;
+            continue;
+          }
+          ++(is_one_of(answer.json()["outputs"][0]["data"], truths) ? good : wrong);
+          if (answer.header("Connection") == "close") break;
+        }
+      } catch (const std::runtime_error&) {  // nobody listens any more
+        return;
+      }
+    }
+  }
+  static bool is_one_of(const nlohmann::json& data, const std::vector<Matrix<float>>& truths) {
+    for (const auto& truth : truths) {
+      bool same = data.size() == truth.values().size();
+      for (std::size_t k = 0; same && k < data.size(); ++k)
+        same = std::abs(data[k].get<float>() - truth.values()[k]) < 1e-5f;
+      if (same) return true;
+    }
+    return false;
+  }
+};
+
+void replace(const std::string& from, const std::string& path) {
+  std::filesystem::copy_file(from, path + ".new");
+  std::filesystem::rename(path + ".new", path);
+}
+
+TEST(ServeFaults, AThousandRequestsWhileTheModelIsSwapped) {
+  const TemporaryDirectory folder;
+  const std::string served = folder / "photos.safetensors", first = folder / "first",
+                    second = folder / "second", broken = folder / "broken";
+  small().train(first, 5);
+  small().train(second, 6);
+  std::ofstream(broken) << "this is no model";
+  std::filesystem::copy_file(first, served);
+  ServeProcess server({served});
+  Load load(server.port(), {small().expected(first, 0, 2, 7), small().expected(second, 0, 2, 7)}, 4);
+  const auto swaps = [&](const std::string& name) { return server.counters()["lacuna_model_swaps_" + name]; };
+  const auto wait_for = [&](const std::string& name, double value) {
+    for (int tries = 0; tries < 300 && swaps(name) < value; ++tries) std::this_thread::sleep_for(50ms);
+    EXPECT_EQ(swaps(name), value);
+  };
+  replace(second, served);
+  wait_for("total", 1);
+  replace(broken, served);
+  wait_for("failed_total", 1);
+  EXPECT_EQ(server.ask(get("/v2/models/photos")).json()["versions"][0], "2");
+  replace(first, served);
+  wait_for("total", 2);
+  while (load.good < 1000) std::this_thread::sleep_for(20ms);
+  load.end();
+  EXPECT_EQ(load.wrong + load.refused + load.lost, 0);
+  const auto last = server.ask(post(infer_target(), small().request(0, 2, 7).dump())).json();
+  expect_scores(last, small().expected(first, 0, 2, 7));
+  expect_balanced(server);
+  const Ended ended = server.stop();
+  EXPECT_EQ(ended.code, 0);
+  EXPECT_NE(ended.err.find("stays at version 2"), std::string::npos) << ended.err;
+}
+
+TEST(ServeFaults, SigtermUnderLoadLosesNothing) {
+  ServeProcess server({small().path});
+  Load load(server.port(), {small().expected(small().path, 0, 2, 7)});
+  while (load.good < 200) std::this_thread::sleep_for(5ms);
+  const auto begun = std::chrono::steady_clock::now();
+  const Ended ended = server.stop();
+  EXPECT_LT(std::chrono::steady_clock::now() - begun, 10s);
+  load.end();
+  EXPECT_EQ(ended.code, 0) << ended.err;
+  EXPECT_EQ(load.wrong + load.refused + load.lost, 0);
+  EXPECT_NE(ended.err.find("SIGTERM"), std::string::npos);
+  EXPECT_NE(ended.err.find(" 0 abandoned"), std::string::npos) << ended.err;
+}
+
+TEST(ServeFaults, SigtermWaitsForARequestOnItsWayAndNotForAnIdleOne) {
+  ServeProcess server({small().path});
+  Connection idle(server.port()), busy(server.port());
+  const std::string request = post(infer_target(), small().request(0, 2, 7).dump());
+  busy.send(request.substr(0, request.size() - 10));
+  std::this_thread::sleep_for(200ms);
+  server.process().send(SIGTERM);
+  std::this_thread::sleep_for(200ms);
+  busy.send(request.substr(request.size() - 10));
+  const HttpAnswer answer = busy.read();
+  EXPECT_EQ(answer.status, 200);
+  EXPECT_EQ(answer.header("Connection"), "close");
+  EXPECT_TRUE(idle.ended(5));
+  EXPECT_EQ(server.process().wait().code, 0);
+}
+
+TEST(ServeFaults, KilledAndStartedAgain) {
+  const auto request = post(infer_target(), small().request(0, 2, 7).dump());
+  int port = 0;
+  {
+    ServeProcess server({small().path});
+    port = server.port();
+    Load load(port, {small().expected(small().path, 0, 2, 7)}, 2);
+    while (load.good < 20) std::this_thread::sleep_for(5ms);
+    server.process().send(SIGKILL);
+    EXPECT_EQ(server.process().wait().signal, SIGKILL);
+    load.end();
+    EXPECT_EQ(load.wrong, 0);
+  }
+  Process again(
+      {"serve", small().path, "--listen", "127.0.0.1:" + std::to_string(port)});  // the same port, at once
+  HttpAnswer answer;
+  for (int tries = 0; tries < 100 && answer.status == 0; ++tries) try {
+      Connection connection(port);
+      connection.send(request);
+      answer = connection.read();
+    } catch (const std::runtime_error&) {
+      std::this_thread::sleep_for(50ms);
+    }
+  EXPECT_EQ(answer.status, 200);
+  again.send(SIGTERM);
+  EXPECT_EQ(again.wait().code, 0);
+}
+
+TEST(ServeFaults, ABatchServesManyRequests) {
+  ServeProcess server({small().path, "--threads", "1"});
+  std::vector<Connection> connections;
+  for (int k = 0; k < 64; ++k) connections.emplace_back(server.port());
+  const std::string request = post(infer_target(), small().request(0, 1, 7).dump());
+  for (int round = 0; round < 20; ++round) {
+    for (auto& connection : connections) connection.send(request);
+    for (auto& connection : connections) ASSERT_EQ(connection.read().status, 200);
+  }
+  auto counters = server.counters();
+  EXPECT_EQ(counters["lacuna_rows_predicted_total"], 64 * 20);
+  EXPECT_LT(counters["lacuna_batches_total"], 64 * 20 / 2);
+}
+
+}  // namespace
+}  // namespace lacuna
