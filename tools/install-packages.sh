@@ -7,7 +7,7 @@ packages="g++ cmake ninja-build pkg-config ccache libfmt-dev nlohmann-json3-dev 
 for group in "$@"; do
   case $group in
     build) ;;
-    test) packages="$packages libgtest-dev librapidcheck-dev chromium clang-14 libclang-rt-14-dev python3-minimal python3-numpy
+    test) packages="$packages libgtest-dev librapidcheck-dev chromium mandoc clang-14 libclang-rt-14-dev python3-minimal python3-numpy
           python3-scipy python3-anndata python3-h5py python3-onnx nodejs npm curl" ;;
     bench) packages="$packages python3-minimal python3-numpy python3-scipy python3-sklearn python3-torch libdnnl-dev
           libopenblas-dev nodejs npm wrk bc" ;;

@@ -20,7 +20,9 @@ struct Overloaded : Fs... {
 template <class... Fs>
 Overloaded(Fs...) -> Overloaded<Fs...>;
 
-std::string number_text(double value) { return fmt::format("{}", value); }
+std::string number_text(double value) {
+  return fmt::format("{}", value);
+}
 
 bool parse_bool(const std::string& name, const std::string& text) {
   if (text == "true" || text == "yes" || text == "on" || text == "1") return true;
@@ -59,26 +61,46 @@ Option& Option::metavar(std::string text) {
   placeholder = std::move(text);
   return *this;
 }
+Option& Option::common() {
+  is_common = true;
+  return *this;
+}
+Option& Option::suggest(std::vector<std::string> values) {
+  suggested = std::move(values);
+  return *this;
+}
 Option& Option::tunable(std::vector<std::string> values) {
   candidates = std::move(values);
   return *this;
 }
 
+bool Option::is_list() const {
+  return std::holds_alternative<std::vector<std::string>*>(target) ||
+         std::holds_alternative<std::vector<double>*>(target);
+}
+
+std::string Option::range_text() const {
+  if (std::isinf(low) && std::isinf(high)) return "";
+  if (std::isinf(high)) return " from " + number_text(low) + " on";
+  if (std::isinf(low)) return " up to " + number_text(high);
+  return fmt::format(" from {} to {}", number_text(low), number_text(high));
+}
+
 void Option::check_number(double value, const std::string& text) const {
   if (std::isnan(value) || value < low || value > high)
-    fail(Exit::usage, "--{} takes a number from {} to {}, not {}", name, number_text(low), number_text(high), text);
+    fail(Exit::usage, "--{} takes a number{}, not {}", name, range_text(), text);
 }
 
 void Option::set(const std::string& text, bool extend) {
   const auto whole = [&]() -> std::int64_t {
     const auto value = parse_int(text);
-    if (!value) fail(Exit::usage, "--{} takes a whole number, not '{}'", name, text);
+    if (!value) fail(Exit::usage, "--{} takes a whole number{}, not '{}'", name, range_text(), text);
     check_number(static_cast<double>(*value), text);
     return *value;
   };
   const auto real = [&](std::string_view part) {
     const auto value = parse_double(part);
-    if (!value) fail(Exit::usage, "--{} takes a number, not '{}'", name, std::string(part));
+    if (!value) fail(Exit::usage, "--{} takes a number{}, not '{}'", name, range_text(), std::string(part));
     check_number(*value, std::string(part));
     return *value;
   };
@@ -159,7 +181,8 @@ void Option::from_json(const nlohmann::json& value) {
 }
 
 Option* Options::find(const std::string& name) {
-  const auto at = std::find_if(options_.begin(), options_.end(), [&](const Option& o) { return o.name == name; });
+  const auto at =
+      std::find_if(options_.begin(), options_.end(), [&](const Option& o) { return o.name == name; });
   return at == options_.end() ? nullptr : &*at;
 }
 
@@ -203,14 +226,16 @@ void Options::parse(const std::vector<std::string>& arguments, const std::string
     const auto equals = argument.find('=');
     std::string name = argument.substr(2, equals == std::string::npos ? std::string::npos : equals - 2);
     Option* option = find(name);
-    const bool negated = option == nullptr && name.starts_with("no-") && (option = find(name.substr(3))) != nullptr &&
+    const bool negated = option == nullptr && name.starts_with("no-") &&
+                         (option = find(name.substr(3))) != nullptr &&
                          std::holds_alternative<bool*>(option->target);
-    if (option == nullptr || option->is_positional || (name.starts_with("no-") && !negated && option->name != name)) {
+    if (option == nullptr || option->is_positional ||
+        (name.starts_with("no-") && !negated && option->name != name)) {
       std::vector<std::string> known;
       for (const auto& o : options_)
         if (!o.is_positional) known.push_back("--" + o.name);
-      fail(Exit::usage, "{} has no option '--{}'{} (see {} --help)", where, name, did_you_mean("--" + name, known),
-           where);
+      fail(Exit::usage, "{} has no option '--{}'{} (see {} --help)", where, name,
+           did_you_mean("--" + name, known), where);
     }
     if (std::holds_alternative<bool*>(option->target)) {
       if (negated && equals != std::string::npos) fail(Exit::usage, "--{} takes no value", name);
@@ -228,33 +253,70 @@ void Options::parse(const std::vector<std::string>& arguments, const std::string
            option.is_positional ? option.placeholder : option.name, where);
 }
 
-std::string Options::help() const {
-  struct Line {
-    std::string left, right;
-  };
-  std::vector<Line> lines;
-  std::size_t width = 0;
-  for (const auto& o : options_) {
-    const bool flag = std::holds_alternative<bool*>(o.target);
-    std::string placeholder = !o.placeholder.empty() ? o.placeholder
-                              : !o.allowed.empty()   ? join(o.allowed, "|")
-                              : std::holds_alternative<std::string*>(o.target) ? "TEXT"
-                                                                               : "N";
-    if (placeholder.size() > 28) placeholder = "NAME";
-    std::string left = o.is_positional ? placeholder : "--" + o.name + (flag ? "" : " " + placeholder);
-    std::string right = o.help;
-    if (!o.symbol_text.empty()) right += fmt::format(" ({})", o.symbol_text);
-    if (placeholder == "NAME" && !o.allowed.empty()) right += ": " + join(o.allowed, ", ");
-    if (flag && o.default_text == "true") right += fmt::format(" [on; --no-{} turns it off]", o.name);
-    if (!flag && !o.default_text.empty()) right += fmt::format(" [{}]", o.default_text);
-    if (o.is_required) right += " (required)";
-    width = std::max(width, std::min<std::size_t>(left.size(), 34));
-    lines.push_back({std::move(left), std::move(right)});
-  }
+std::string Option::value_name() const {
+  if (!placeholder.empty()) return placeholder;
+  if (const std::string choices = join(allowed, "|"); !allowed.empty())
+    return choices.size() <= 22 ? choices : "NAME";
+  return std::holds_alternative<std::string*>(target) ||
+                 std::holds_alternative<std::vector<std::string>*>(target)
+             ? "TEXT"
+             : "N";
+}
+
+std::string Option::usage() const {
+  return is_positional ? value_name() : "--" + name + (is_flag() ? "" : " " + value_name());
+}
+
+std::string Option::explanation() const {
+  std::string text = help;
+  if (!symbol_text.empty()) text += fmt::format(" ({})", symbol_text);
+  if (!words().empty() && value_name() != join(words(), "|")) text += ": " + join(words(), ", ");
+  if (is_flag() && default_text == "true") text += fmt::format(" [on; --no-{} turns it off]", name);
+  if (!is_flag() && !default_text.empty()) text += fmt::format(" [{}]", default_text);
+  if (is_required && !is_positional) text += " (required)";
+  return text;
+}
+
+namespace {
+
+bool always_shown(const Option& option) {
+  return option.group.empty() || option.is_common || option.is_positional || option.is_required;
+}
+
+}  // namespace
+
+std::vector<std::string> Options::groups() const {
+  std::vector<std::string> names = {""};
+  for (const auto& option : options_)
+    if (std::find(names.begin(), names.end(), option.group) == names.end()) names.push_back(option.group);
+  return names;
+}
+
+std::size_t Options::hidden() const {
+  return static_cast<std::size_t>(
+      std::count_if(options_.begin(), options_.end(), [](const Option& o) { return !always_shown(o); }));
+}
+
+std::string Options::help(std::size_t width, bool all) const {
+  std::size_t left = 0;
+  for (const auto& option : options_)
+    if (all || always_shown(option)) left = std::max(left, code_points(option.usage()));
+  left = std::min<std::size_t>(left, 24);
   std::string text;
-  for (const auto& line : lines)
-    text += line.left.size() <= width ? fmt::format("  {:<{}}  {}\n", line.left, width, line.right)
-                                      : fmt::format("  {}\n  {:<{}}  {}\n", line.left, "", width, line.right);
+  for (const auto& group : groups()) {
+    std::string lines;
+    for (const auto& option : options_) {
+      if ((option.is_positional ? "" : option.group) != group || !(all || always_shown(option))) continue;
+      const std::string usage = option.usage();
+      const std::size_t size = code_points(usage);
+      lines += "  " + usage +
+               (size > left ? "\n" + std::string(left + 4, ' ') : std::string(left + 2 - size, ' '));
+      lines += wrapped(option.explanation(), width, left + 4) + "\n";
+    }
+    if (lines.empty()) continue;
+    if (!group.empty()) text += (text.empty() ? "" : "\n") + group + ":\n";
+    text += lines;
+  }
   return text;
 }
 

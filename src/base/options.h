@@ -7,8 +7,14 @@
 //     }
 //   };
 //
-// The parser, the help, the echo, config files, model files and reports walk that one declaration. The declared struct
-// must outlive the Options that points into it.
+// The parser, the help, man pages, completion, the echo, config files, model files and reports walk that one
+// declaration. The declared struct must outlive the Options that points into it.
+//
+// Options that only some readers look for stand in a group: the plain help shows of it what is common, the full help
+// all of it. What stands in no group is always shown.
+//
+//     const auto group = o.group("reading the data");  // until the end of the block
+//     o.add("header", ...);
 #pragma once
 
 #include <cstdint>
@@ -27,28 +33,40 @@ class Option {
   Option(std::string name, Target target, std::string help);
 
   // Builders, used in declare().
-  Option& range(double low, double high);                   // both ends allowed
-  Option& choices(std::vector<std::string> allowed);        // for text options
-  Option& symbol(std::string paper_symbol);                 // the paper's letter, shown in help
-  Option& positional();                                     // taken in order, without --name
+  Option& range(double low, double high);             // both ends allowed
+  Option& choices(std::vector<std::string> allowed);  // for text options
+  Option& symbol(std::string paper_symbol);           // the paper's letter, shown in help
+  Option& positional();                               // taken in order, without --name
   Option& required();
-  Option& metavar(std::string placeholder);                 // FILE, DIR, K ... in help
-  Option& tunable(std::vector<std::string> candidates);     // values that `lacuna tune` tries
+  Option& metavar(std::string placeholder);              // FILE, DIR, K ... in help
+  Option& common();                                      // of a group: shown by the plain help too
+  Option& suggest(std::vector<std::string> values);      // named by help and completion; others are allowed
+  Option& tunable(std::vector<std::string> candidates);  // values that `lacuna tune` tries
+
+  // For readers: "--rate N", and what it is, with its choices and its default.
+  std::string usage() const;
+  std::string explanation() const;
+  bool is_flag() const { return std::holds_alternative<bool*>(target); }
+  bool is_list() const;
+  // What its value may or might be; completion offers these.
+  const std::vector<std::string>& words() const { return allowed.empty() ? suggested : allowed; }
 
   // Checks type, range and choices; Exit::usage on error. A list is replaced, or extended.
   void set(const std::string& text, bool extend = false);
-  std::string text() const;                                 // the current value, as set() would read it
+  std::string text() const;  // the current value, as set() would read it
   nlohmann::json json() const;
   void from_json(const nlohmann::json& value);
 
-  std::string name, help, symbol_text, placeholder;
+  std::string name, help, symbol_text, placeholder, group;
   Target target;
   double low = -std::numeric_limits<double>::infinity(), high = std::numeric_limits<double>::infinity();
-  std::vector<std::string> allowed, candidates;
+  std::vector<std::string> allowed, suggested, candidates;
   std::string default_text;
-  bool is_positional = false, is_required = false, given = false;
+  bool is_positional = false, is_required = false, is_common = false, given = false;
 
  private:
+  std::string value_name() const;
+  std::string range_text() const;  // " from 0 to 1", or "" where anything goes
   void check_number(double value, const std::string& text) const;
 };
 
@@ -57,23 +75,44 @@ class Options {
   template <class T>
   Option& add(std::string name, T& target, std::string help) {
     options_.emplace_back(std::move(name), Option::Target(&target), std::move(help));
+    options_.back().group = group_;
     return options_.back();
   }
+  // Options added while the result lives belong to the group.
+  class [[nodiscard]] Group {
+   public:
+    Group(Options& options, std::string name) : options_(options), before_(std::move(name)) {
+      options_.group_.swap(before_);
+    }
+    ~Group() { options_.group_.swap(before_); }
+    Group(const Group&) = delete;
+    Group& operator=(const Group&) = delete;
+
+   private:
+    Options& options_;
+    std::string before_;
+  };
+  Group group(std::string name) { return Group(*this, std::move(name)); }
 
   // Reads "--name value", "--name=value", "--flag", "--no-flag" and positionals. An unknown name is an error that
   // names the nearest right one. `where` names the command in messages ("lacuna data mask").
   void parse(const std::vector<std::string>& arguments, const std::string& where);
   Option* find(const std::string& name);
-  void set(const std::string& name, const std::string& text, const std::string& where);  // unknown name: Exit::usage
-  std::string help() const;                                                              // aligned, with defaults
-  nlohmann::json json() const;                                                           // {name: value}
-  void from_json(const nlohmann::json& values, const std::string& where);                // unknown key: Exit::usage
+  void set(const std::string& name, const std::string& text,
+           const std::string& where);  // unknown name: Exit::usage
+  // By group, aligned, wrapped at `width`; `all`, or only what is common.
+  std::string help(std::size_t width = 80, bool all = true) const;
+  std::size_t hidden() const;               // options that the plain help does not show
+  std::vector<std::string> groups() const;  // in order, "" (no group) first
+  nlohmann::json json() const;              // {name: value}
+  void from_json(const nlohmann::json& values, const std::string& where);  // unknown key: Exit::usage
   std::vector<std::string> names() const;
   std::vector<Option>& all() { return options_; }
   const std::vector<Option>& all() const { return options_; }
 
  private:
   std::vector<Option> options_;
+  std::string group_;
 };
 
 }  // namespace lacuna

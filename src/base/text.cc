@@ -24,12 +24,36 @@ std::size_t edit_distance(std::string_view a, std::string_view b) {
   return row[b.size()];
 }
 
+}  // namespace
+
 std::size_t code_points(std::string_view text) {
-  return static_cast<std::size_t>(
-      std::count_if(text.begin(), text.end(), [](char c) { return (static_cast<unsigned char>(c) & 0xC0) != 0x80; }));
+  return static_cast<std::size_t>(std::count_if(
+      text.begin(), text.end(), [](char c) { return (static_cast<unsigned char>(c) & 0xC0) != 0x80; }));
 }
 
-}  // namespace
+std::string wrapped(std::string_view text, std::size_t width, std::size_t indent) {
+  std::string out;
+  std::size_t used = 0;  // of the current line; 0 = it has no word yet
+  for (std::size_t at = 0; at < text.size();) {
+    if (text[at] == ' ' || text[at] == '\n') {
+      const std::size_t end = std::min(text.find_first_not_of(" \n", at), text.size());
+      if (std::count(text.begin() + static_cast<std::ptrdiff_t>(at),
+                     text.begin() + static_cast<std::ptrdiff_t>(end), '\n') > 1 &&
+          end < text.size())
+        out += "\n\n" + std::string(indent, ' '), used = 0;
+      at = end;
+      continue;
+    }
+    const std::string_view word = text.substr(at, text.find_first_of(" \n", at) - at);
+    const std::size_t size = code_points(word);
+    if (used > 0 && indent + used + 1 + size > width) out += "\n" + std::string(indent, ' '), used = 0;
+    if (used > 0) out += ' ', ++used;
+    out += word;
+    used += size;
+    at += word.size();
+  }
+  return out;
+}
 
 std::string nearest(std::string_view word, const std::vector<std::string>& candidates) {
   std::string best;
@@ -125,7 +149,8 @@ std::string TextTable::text() const {
   std::vector<bool> numeric(width.size(), true);
   for (std::size_t i = 1; i < rows_.size(); ++i)
     for (std::size_t j = 0; j < rows_[i].size(); ++j)
-      if (!rows_[i][j].empty() && rows_[i][j] != "-" && !parse_double(rows_[i][j].substr(0, rows_[i][j].find(' '))))
+      if (!rows_[i][j].empty() && rows_[i][j] != "-" &&
+          !parse_double(rows_[i][j].substr(0, rows_[i][j].find(' '))))
         numeric[j] = false;
   std::string out;
   for (const auto& row : rows_) {

@@ -19,13 +19,18 @@ std::string_view trim(std::string_view text);
 std::vector<std::string_view> split(std::string_view text, char separator);
 std::string join(const std::vector<std::string>& items, std::string_view separator);
 
+std::size_t code_points(std::string_view text);
+// Lines of at most `width` code points, broken at blanks; every line but the first is indented. A single newline in the
+// text is a blank, an empty line separates paragraphs. A word that is longer than a line gets one of its own.
+std::string wrapped(std::string_view text, std::size_t width, std::size_t indent = 0);
+
 // The whole text as a number, or nothing. Locale-free.
 std::optional<double> parse_double(std::string_view text);
 std::optional<std::int64_t> parse_int(std::string_view text);
 
-std::string bytes_text(double bytes);      // "278 MB"
-std::string duration_text(double seconds); // "3 min 20 s"
-std::string count_text(std::uint64_t n);   // "288,650,000"
+std::string bytes_text(double bytes);       // "278 MB"
+std::string duration_text(double seconds);  // "3 min 20 s"
+std::string count_text(std::uint64_t n);    // "288,650,000"
 
 // Columns padded to their widest cell; numbers (cells that parse as one) to the right. Width counts code points.
 class TextTable {

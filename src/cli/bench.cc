@@ -12,6 +12,7 @@
 #include "base/error.h"
 #include "base/text.h"
 #include "base/threads.h"
+#include "cli/terminal.h"
 #include "cli/verbs.h"
 #include "experiments/bench.h"
 #include "experiments/machine.h"
@@ -38,24 +39,20 @@ void catch_signals() {
   sigaction(SIGTERM, &action, nullptr);
 }
 
-// One line that is rewritten on a terminal, plain lines for finished cells elsewhere.
+// One line that is rewritten on a terminal; elsewhere plain lines for finished cells, and a sign of life from
+// inside a long one.
 class BenchDisplay {
  public:
   ~BenchDisplay() { clear(); }
-  void show(const BenchProgress& p) {
-    std::string line =
-        fmt::format("{} of {} done, {} running, {} failed", p.done, p.total, p.running, p.failed);
-    if (p.seconds_left >= 0 && p.done + p.failed < p.total)
-      line += ", about " + duration_text(p.seconds_left) + " left";
-    line += "; " + p.note;
+  void show(const std::string& line, bool inside) {
     if (terminal_) {
-      if (line.size() > 118) line = line.substr(0, 117) + "…";
-      fmt::print(stderr, "\r\033[K{}", line);
+      fmt::print(stderr, "\r\033[K{}", clipped(line, terminal_width(STDERR_FILENO) - 1));
       drawn_ = true;
-    } else if (!p.note.starts_with("running ") && p.note != last_) {
+    } else if (inside ? quiet_.seconds() > kSignOfLife : line != last_) {
       fmt::print(stderr, "{}\n", line);
+      quiet_ = Stopwatch();
+      last_ = line;
     }
-    last_ = p.note;
     std::fflush(stderr);
   }
   void clear() {
@@ -64,7 +61,10 @@ class BenchDisplay {
   }
 
  private:
+  static constexpr double kSignOfLife =
+      30;  // seconds without a line after which a log gets one from inside a cell
   bool terminal_ = isatty(STDERR_FILENO) == 1, drawn_ = false;
+  Stopwatch quiet_;
   std::string last_;
 };
 
@@ -107,6 +107,7 @@ void print_timing(const ExperimentResults& results) {
 
 // The results as they stand, for the terminal.
 void print_results(const ExperimentResults& results) {
+  std::size_t repetitions = 0;
   for (const auto& data : results.data) {
     std::vector<std::string> header = {data.name};
     for (const auto& metric : paper_metrics()) header.push_back(metric);
@@ -125,15 +126,15 @@ void print_results(const ExperimentResults& results) {
           places.push_back(place);
       }
       for (const auto& place : places) {
-        std::string name = results.methods[i].title;
-        for (const auto& [key, value] : place.items())
-          if (key != "figure")
-            name += fmt::format(" {} {}", key, value.is_string() ? value.get<std::string>() : value.dump());
-        std::vector<std::string> row = {name};
+        const std::string where = place_words(place);
+        std::vector<std::string> row = {results.methods[i].title + (where.empty() ? "" : ", " + where)};
         for (const auto& metric : paper_metrics()) {
           const auto values = results.values(data.name, results.methods[i].key, metric, place);
+          repetitions = std::max(repetitions, values.size());
           row.push_back(values.empty() ? "-"
-                                       : fmt::format("{:.3f} ±{:.3f}", mean(values), deviation(values)));
+                        : values.size() == 1
+                            ? fmt::format("{:.3f}", values[0])
+                            : fmt::format("{:.3f} ±{:.3f}", mean(values), deviation(values)));
         }
         row.push_back(plain ? fmt::format("{:.2f}", ranking.average[i]) : "");
         table.add(row);
@@ -141,6 +142,7 @@ void print_results(const ExperimentResults& results) {
     }
     std::fputs((table.text() + "\n").c_str(), stdout);
   }
+  if (repetitions > 1) fmt::print("± is the {} over up to {} repetitions.\n", kDeviationWords, repetitions);
 }
 
 nlohmann::json results_json(const ExperimentResults& results, const BenchOutcome& outcome) {
@@ -181,7 +183,8 @@ int run_experiment(Experiment experiment, const Arguments& arguments, const std:
   try {
     BenchDisplay display;
     outcome = work_off(
-        plan, bench, store, shelf, [&](const BenchProgress& progress) { display.show(progress); },
+        plan, bench, store, shelf,
+        [&](const BenchProgress& progress) { display.show(progress.text(), progress.inside); },
         experiment == Experiment::timing ? apart : nullptr);
   } catch (const Error& error) {
     if (error.code() != Exit::interrupted) throw;
@@ -195,6 +198,7 @@ int run_experiment(Experiment experiment, const Arguments& arguments, const std:
     else
       print_results(results);
     if (!json && experiment == Experiment::timing) print_timing(results);
+    std::fflush(stdout);  // what follows goes to stderr, and should not land inside a row
     for (const auto& cell : results.cells)
       if (!cell.error.empty())
         fmt::print(stderr, "failed: {} on {}, repetition {}: {}\n", cell.method, cell.data, cell.fold + 1,
@@ -281,7 +285,16 @@ int bench_cell(const Arguments& arguments) {
   const auto claim = store.claim(id);
   if (claim == nullptr) return static_cast<int>(Exit::ok);  // somebody else was quicker
   catch_signals();
-  run_claimed(*claim, cell, bench, store, shelf);
+  BenchDisplay display;
+  const Stopwatch watch;
+  run_claimed(*claim, cell, bench, store, shelf, [&](const EpochRecord& record) {
+    const double share = record.share_done();
+    display.show(
+        fmt::format("running {}, repetition {}, {}, about {} left", cell.method.text(), cell.fold + 1,
+                    epoch_text(record), duration_text(watch.seconds() * (1 - share) / share)),
+        true);
+  });
+  display.clear();
   return static_cast<int>(store.state(id) == CellStore::State::done ? Exit::ok : Exit::failed);
 }
 

@@ -27,20 +27,52 @@ std::string peek(const Arguments& arguments, const std::string& name) {
   return found;
 }
 
+// "Presets: repaired, authors and paper of mtd; ...", the default of each first.
+std::string presets_text() {
+  std::vector<std::string> parts;
+  for (const auto& name : method_names())
+    if (const auto presets = make_method(name)->presets(); !presets.empty())
+      parts.push_back(fmt::format("{} of {}", join(presets, ", "), name));
+  return "Presets, the default first: " + join(parts, "; ") + ".";
+}
+
+// A flag that another method has and this one has not is no misspelling.
+void check_settings_of(const std::string& method, Options& options, const Arguments& arguments) {
+  for (const auto& argument : arguments) {
+    if (argument == "--") break;
+    if (!argument.starts_with("--")) continue;
+    const std::string name = argument.substr(2, argument.find('=') - 2);
+    if (name == "help" || options.find(name) != nullptr) continue;
+    std::vector<std::string> owners, own;
+    for (const auto& other : method_names()) {
+      Model model(other);
+      if (model.options().find(name) != nullptr) owners.push_back(other);
+    }
+    if (owners.empty()) continue;
+    for (const auto& option : options.all())
+      if (option.group == "settings of " + method) own.push_back("--" + option.name);
+    fail(Exit::usage, "method {} has no setting '--{}' ({} {}); it has {}", method, name, join(owners, ", "),
+         owners.size() == 1 ? "has" : "have", own.empty() ? "none" : join(own, ", "));
+  }
+}
+
 }  // namespace
 
 void LearningFlags::declare(Options& o) {
   source.declare(o);
+  const auto group = o.group("learning");
   o.add("method", method,
-        "which method learns (lacuna methods lists them); a preset that only one method has selects it")
-      .choices(method_names());
+        "which method learns (lacuna methods tells more); a preset that only one method has selects it")
+      .choices(method_names())
+      .common();
   o.add("preset", preset, "a named set of the method's settings; single settings come after it")
-      .metavar("NAME");
+      .metavar("NAME")
+      .common();
   o.add("hold-out", hold_out,
         "without folds: share of the rows held out for selection, calibration and thresholds")
       .range(0, .9);
-  o.add("seed", seed, "all random numbers follow from it");
-  o.add("threads", threads, "threads, 0 = all; the result does not depend on it").range(0, 1024);
+  o.add("seed", seed, "all random numbers follow from it").common();
+  o.add("threads", threads, "threads, 0 = all; the result does not depend on it").range(0, 1024).common();
   o.add("set", set, "a setting by its name, as in a config file; may be repeated").metavar("KEY=VALUE");
   o.add("config", config, "settings from a TOML file; the command line comes after it").metavar("FILE");
   o.add("print-config", print_config, "print all settings as a config file and stop");
@@ -78,16 +110,20 @@ Model parse_learning(LearningFlags& flags, Options& options, const Arguments& ar
   if (flags.method.empty()) flags.method = preset.empty() ? kDefaultMethod : method_of_preset(preset);
   Model model(flags.method);
   if (!preset.empty()) model.set_preset(preset);
+  const std::string method = model.method().traits().name;
   for (const auto& option : model.options().all()) {
     if (options.find(option.name) != nullptr)
       throw std::logic_error("two options are named " +
                              option.name);  // ours and the method's: a mistake of ours
     options.all().push_back(option);
+    if (option.group.empty()) options.all().back().group = "settings of " + method;
   }
+  options.find("preset")->suggest(model.method().presets());
+  check_settings_of(method, options, arguments);
   apply_config(config, options, kNotInConfig);
-  parse_or_help(options, arguments, help.verb, help.about, help.examples);
+  parse_or_help(options, arguments, help.verb, help.about + "\n\n" + presets_text(), help.examples);
   for (const auto& [name, value] : settings(flags.set, "set"))
-    model.options().set(name, value, "method " + model.method().traits().name);
+    model.options().set(name, value, "method " + method);
   apply_protocol(protocol_from_name(flags.source.protocol), model.options());
   flags.preset = model.preset();
   if (flags.print_config) {

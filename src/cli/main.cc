@@ -1,30 +1,34 @@
 // The program: a table of verbs. Errors become one line on stderr and an exit code.
+#include <unistd.h>
+
+#include <algorithm>
 #include <cstdio>
 #include <exception>
 #include <new>
 
 #include "base/error.h"
 #include "base/text.h"
+#include "cli/help.h"
+#include "cli/terminal.h"
 #include "cli/verbs.h"
 
 namespace lacuna::cli {
 namespace {
 
 constexpr Verb kVerbs[] = {
+    {"", "data", nullptr},
     {"data inspect", "what is in a data set, and what will hurt", data_inspect},
     {"data convert", "a data set from one form to another", data_convert},
     {"data mask", "gaps and splits by the paper's protocol, as a file", data_mask},
     {"data simulate", "data drawn from a known model", data_simulate},
+    {"", "models", nullptr},
     {"train", "learn from a data set and write a model", train},
     {"tune", "try settings of a method and keep the best model", tune},
     {"predict", "score the items of a data set with a model", predict},
     {"evaluate", "compare scores with the true labels", evaluate},
     {"export", "a trained network as an ONNX file", export_model},
     {"serve", "predictions over HTTP", serve},
-    {"methods", "the methods and what each can do by itself", methods},
-    {"metrics", "the metrics and their definitions", metrics},
-    {"doctor", "what this machine can do, and what was chosen for it", doctor},
-    {"completion", "completion of verbs and options for a shell", completion},
+    {"", "experiments", nullptr},
     {"bench table", "methods against methods, with missing views and labels", bench_table},
     {"bench complete", "the same without gaps", bench_complete},
     {"bench ablation", "parts of MTD added and taken away", bench_ablation},
@@ -35,58 +39,88 @@ constexpr Verb kVerbs[] = {
     {"bench cell", "run one cell and store it", bench_cell},
     {"bench rerun", "repeat one cell and compare", bench_rerun},
     {"report", "a page about experiments, with tables and plots", report},
+    {"", "about the program", nullptr},
+    {"methods", "the methods and what each can do by itself", methods},
+    {"metrics", "the metrics and their definitions", metrics},
+    {"doctor", "what this machine can do, and what was chosen for it", doctor},
+    {"completion", "completion of verbs, options and values for a shell", completion},
+    {"man", "", man},
+    {"__complete", "", complete_words},
 };
 
-// The verbs, or those of a group ("data", "bench") alone.
-void print_usage(std::FILE* out, const std::string& group = "") {
-  fmt::print(out, "lacuna: tags for items with missing views and missing labels\n\nusage: lacuna {} ...\n\n",
-             group.empty() ? "VERB" : group + " VERB");
-  for (const auto& verb : kVerbs)
-    if (group.empty() || std::string(verb.name).starts_with(group + " "))
-      fmt::print(out, "  {:<18}  {}\n", verb.name, verb.summary);
-  fmt::print(out, "\nlacuna {}VERB --help explains a verb and gives examples.\n",
-             group.empty() ? "" : group + " ");
-}
+// What other programs call it.
+constexpr std::pair<const char*, const char*> kSynonyms[] = {
+    {"fit", "train"},       {"learn", "train"},         {"score", "predict"},
+    {"tag", "predict"},     {"infer", "predict"},       {"test", "evaluate"},
+    {"eval", "evaluate"},   {"info", "data inspect"},   {"describe", "data inspect"},
+    {"split", "data mask"}, {"compare", "bench table"}, {"search", "tune"},
+    {"optimize", "tune"},   {"list", "methods"},
+};
 
 bool is_help(const std::string& word) {
   return word == "--help" || word == "-h" || word == "help";
 }
 
+// "; did you mean 'data inspect'?" for a verb that is not there: by another program's name for it, by the second word
+// alone, by a spelling that is near.
+std::string suggestion(const std::string& first, const std::string& given) {
+  for (const auto& [other, ours] : kSynonyms)
+    if (first == other) return fmt::format("; did you mean '{}'?", ours);
+  std::vector<std::string> names, last_words;
+  for (const auto& verb : kVerbs) {
+    if (verb.run == nullptr || *verb.summary == '\0') continue;
+    names.emplace_back(verb.name);
+    last_words.emplace_back(split(verb.name, ' ').back());
+  }
+  for (const auto& word : {given, first})
+    if (const std::string hint = did_you_mean(word, names); !hint.empty()) return hint;
+  const std::string near = nearest(first, last_words);
+  const auto at = std::find(last_words.begin(), last_words.end(), near);
+  return near.empty()
+             ? ""
+             : fmt::format("; did you mean '{}'?", names[static_cast<std::size_t>(at - last_words.begin())]);
+}
+
 int dispatch(Arguments arguments) {
   if (arguments.size() > 1 && arguments[0] == "help") {  // help VERB is VERB --help
     arguments.erase(arguments.begin());
-    arguments.push_back("--help");
+    const bool all = arguments.back() == "all" && arguments.size() > 1;
+    if (all) arguments.pop_back();
+    arguments.push_back(all ? "--help=all" : "--help");
   }
+  const std::size_t width = terminal_width(STDOUT_FILENO);
   if (arguments.empty() || is_help(arguments[0])) {
-    print_usage(arguments.empty() ? stderr : stdout);
+    std::fputs(overview("", width).c_str(), arguments.empty() ? stderr : stdout);
     return static_cast<int>(arguments.empty() ? Exit::usage : Exit::ok);
   }
-  if (arguments[0] == "--version") {
+  if (arguments[0] == "--version" || arguments[0] == "-V" || arguments[0] == "version") {
     fmt::print("lacuna {}\n", LACUNA_VERSION);
     return static_cast<int>(Exit::ok);
   }
-  std::vector<std::string> names;
   bool is_group = false;
   for (const auto& verb : kVerbs) {
-    const std::string name = verb.name;
-    names.push_back(name);
-    const auto words = split(name, ' ');
+    if (verb.run == nullptr) continue;
+    const auto words = split(verb.name, ' ');
     is_group = is_group || (words.size() > 1 && words[0] == arguments[0]);
-    if (arguments.size() < words.size()) continue;
-    bool matches = true;
-    for (std::size_t i = 0; i < words.size(); ++i) matches = matches && arguments[i] == words[i];
-    if (matches)
-      return verb.run({arguments.begin() + static_cast<std::ptrdiff_t>(words.size()), arguments.end()});
+    if (arguments.size() < words.size() || !std::equal(words.begin(), words.end(), arguments.begin()))
+      continue;
+    return verb.run({arguments.begin() + static_cast<std::ptrdiff_t>(words.size()), arguments.end()});
   }
   if (is_group && (arguments.size() == 1 || is_help(arguments[1]))) {
-    print_usage(arguments.size() == 1 ? stderr : stdout, arguments[0]);
+    std::fputs(overview(arguments[0], width).c_str(), arguments.size() == 1 ? stderr : stdout);
     return static_cast<int>(arguments.size() == 1 ? Exit::usage : Exit::ok);
   }
   std::string given = arguments[0];
-  if (arguments.size() > 1 && !arguments[1].starts_with("-")) given += " " + arguments[1];
-  std::string hint = did_you_mean(given, names);
-  if (hint.empty()) hint = did_you_mean(arguments[0], names);
-  fail(Exit::usage, "there is no verb '{}'{} (lacuna --help lists them)", given, hint);
+  if (is_group && !arguments[1].starts_with("-")) given += " " + arguments[1];
+  fail(Exit::usage, "there is no verb '{}'{} (lacuna --help lists them)", given,
+       suggestion(arguments[0], given));
+}
+
+// A line of a program that has more to say than one stream: what stdout holds comes first.
+template <class... Args>
+void complain(fmt::format_string<Args...> format, Args&&... args) {
+  std::fflush(stdout);
+  fmt::print(stderr, format, std::forward<Args>(args)...);
 }
 
 }  // namespace
@@ -101,8 +135,7 @@ std::string shell_quoted(const std::string& word) {
   return quoted + "'";
 }
 
-// The command that makes the experiment again: without --resume and --threads, which change nothing in the
-// result.
+// The command that makes the experiment again: without --resume and --threads, which change nothing in the result.
 std::string command_line(const std::string& verb, const Arguments& arguments) {
   std::string text = "lacuna " + verb;
   for (std::size_t i = 0; i < arguments.size(); ++i) {
@@ -118,16 +151,17 @@ std::string command_line(const std::string& verb, const Arguments& arguments) {
   return text;
 }
 
+std::span<const Verb> verbs() {
+  return kVerbs;
+}
+
 void parse_or_help(Options& options, const Arguments& arguments, const std::string& verb,
                    const std::string& about, const std::string& examples) {
-  for (const auto& argument : arguments) {
-    if (argument == "--") break;
-    if (argument != "--help" && argument != "-h") continue;
-    std::string usage = "lacuna " + verb;
-    for (const auto& option : options.all())
-      if (option.is_positional) usage += " " + option.placeholder;
-    fmt::print("{}\n\nusage: {} [options]\n\n{}\nexamples:\n{}", about, usage, options.help(), examples);
-    throw HelpShown();
+  for (std::size_t i = 0; i < arguments.size() && arguments[i] != "--"; ++i) {
+    const std::string& word = arguments[i];
+    if (word != "--help" && word != "-h" && word != "--help=all") continue;
+    const bool all = word == "--help=all" || (i + 1 < arguments.size() && arguments[i + 1] == "all");
+    throw Declaration{options, verb, about, examples, all};
   }
   options.parse(arguments, "lacuna " + verb);
 }
@@ -138,15 +172,18 @@ int main(int argc, char** argv) {
   using namespace lacuna;
   try {
     return cli::dispatch({argv + 1, argv + argc});
+  } catch (const cli::Declaration& verb) {
+    std::fputs(cli::help_text(verb, cli::terminal_width(STDOUT_FILENO)).c_str(), stdout);
+    return 0;
   } catch (const cli::HelpShown&) {
     return 0;
   } catch (const Error& error) {
-    fmt::print(stderr, "lacuna: {}\n", error.what());
+    cli::complain("lacuna: {}\n", error.what());
     return static_cast<int>(error.code());
   } catch (const std::bad_alloc&) {
-    fmt::print(stderr, "lacuna: not enough memory\n");
+    cli::complain("lacuna: not enough memory\n");
   } catch (const std::exception& error) {
-    fmt::print(stderr, "lacuna: {}\n", error.what());
+    cli::complain("lacuna: {}\n", error.what());
   }
   return static_cast<int>(Exit::failed);
 }

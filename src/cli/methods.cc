@@ -1,9 +1,11 @@
 #include <fmt/core.h>
+#include <unistd.h>
 
 #include <cstdio>
 #include <nlohmann/json.hpp>
 
 #include "base/text.h"
+#include "cli/terminal.h"
 #include "cli/verbs.h"
 #include "methods/method.h"
 
@@ -71,7 +73,7 @@ void print_one(const std::string& name) {
   fmt::print("{} ({}){}; default preparation {}\n", t.title, t.source,
              t.reconstructed ? ", reconstructed from descriptions" : "", t.prepare);
   if (!presets.empty()) fmt::print("presets: {}; the first is the default\n", join(presets, ", "));
-  fmt::print("\n{}", options.help());
+  fmt::print("\n{}", options.help(terminal_width(STDOUT_FILENO)));
 }
 
 }  // namespace
@@ -80,7 +82,10 @@ int methods(const Arguments& arguments) {
   std::string name;
   bool json = false;
   Options options;
-  options.add("method", name, "one method, with its settings").positional().metavar("NAME");
+  options.add("method", name, "one method, with its settings")
+      .positional()
+      .metavar("NAME")
+      .suggest(method_names());
   options.add("json", json, "print one JSON document");
   parse_or_help(options, arguments, "methods",
                 "Lists the methods, what each can do by itself, and their settings.",

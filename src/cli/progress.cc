@@ -1,6 +1,5 @@
 #include "cli/progress.h"
 
-#include <sys/ioctl.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -9,22 +8,9 @@
 #include <cstdio>
 
 #include "base/text.h"
+#include "cli/terminal.h"
 
 namespace lacuna::cli {
-namespace {
-
-std::size_t terminal_width() {
-  winsize size{};
-  return ioctl(STDERR_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 20 ? size.ws_col : 100;
-}
-
-// Share of the whole work that is done: members before this one, and epochs of this one.
-double done(const EpochRecord& r) {
-  const double part = r.epochs > 0 ? static_cast<double>(r.epoch) / static_cast<double>(r.epochs) : 0;
-  return (static_cast<double>(r.member) + part) / static_cast<double>(std::max<std::int64_t>(r.members, 1));
-}
-
-}  // namespace
 
 double clock_seconds() {
   return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
@@ -40,7 +26,7 @@ Progress::~Progress() {
 }
 
 double Progress::time_left(const EpochRecord& record) {
-  const double now = clock_seconds(), share = done(record);
+  const double now = clock_seconds(), share = record.share_done();
   if (first_) {  // a resumed run starts in the middle: time counts from the first record on
     first_ = false;
     started_ = now;
@@ -79,11 +65,10 @@ void Progress::epoch(const EpochRecord& record) {
     fmt::print(stderr, "{}\n", event.dump());
   } else if (terminal_) {
     constexpr std::size_t kBar = 20;
-    const auto filled = static_cast<std::size_t>(done(record) * static_cast<double>(kBar));
+    const auto filled = static_cast<std::size_t>(record.share_done() * static_cast<double>(kBar));
     std::string text =
         "[" + std::string(filled, '#') + std::string(kBar - filled, '.') + "] " + line(record, left);
-    if (const std::size_t width = terminal_width() - 1; text.size() > width) text.resize(width);
-    fmt::print(stderr, "\r{}\x1b[K", text);
+    fmt::print(stderr, "\r{}\x1b[K", clipped(text, terminal_width(STDERR_FILENO) - 1));
     std::fflush(stderr);
     drawn_ = true;
   } else if (!quiet_ && (record.validated || last || shown_ == 0 || now - shown_ > 1)) {
@@ -112,6 +97,7 @@ nlohmann::json epoch_json(const EpochRecord& record) {
                           {"seconds", record.seconds},
                           {"losses", record.losses}};
   if (record.members > 1) entry["member"] = record.member;
+  if (record.kept > 0) entry["kept"] = record.kept;
   entry["validation"] = record.validated ? metrics_json(record.validation) : nlohmann::json(nullptr);
   return entry;
 }

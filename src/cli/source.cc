@@ -11,9 +11,11 @@ void SourceFlags::declare(Options& options) {
       .positional()
       .metavar("DATA")
       .required();
+  const auto group = options.group("rows and gaps");
   options.add("folds", folds, "gaps and splits from a folds file (lacuna data mask writes one)")
-      .metavar("FILE");
-  options.add("fold", fold, "which of its repetitions").range(0, 1e6).metavar("K");
+      .metavar("FILE")
+      .common();
+  options.add("fold", fold, "which of its repetitions").range(0, 1e6).metavar("K").common();
   options
       .add("protocol", protocol,
            "strict, or authors: scaler fitted on all rows and validation rows inside the "

@@ -34,7 +34,9 @@ std::uint64_t free_bytes(const std::string& path) {
 }  // namespace
 
 void RunOptions::declare(Options& options) {
-  options.add("resume", resume, "continue an interrupted training from MODEL.checkpoint, to the same bits");
+  const auto group = options.group("running");
+  options.add("resume", resume, "continue an interrupted training from MODEL.checkpoint, to the same bits")
+      .common();
   options
       .add("checkpoint-every", checkpoint_every,
            "seconds between writings of MODEL.checkpoint, more where they would take a tenth of the time; 0 "

@@ -1,6 +1,7 @@
-// One function a verb; each reads as parse, load, call, print. Arguments exclude the verb itself.
+// One function per verb; each reads as parse, load, call, print. Arguments exclude the verb itself.
 #pragma once
 
+#include <span>
 #include <string>
 #include <vector>
 
@@ -11,22 +12,24 @@ namespace lacuna::cli {
 using Arguments = std::vector<std::string>;
 
 struct Verb {
-  const char* name;     // "data inspect"
-  const char* summary;  // one line
-  int (*run)(const Arguments&);
+  const char* name;              // "data inspect"
+  const char* summary;           // one line; empty: not listed
+  int (*run)(const Arguments&);  // null: `summary` is a heading
 };
+std::span<const Verb> verbs();
 
-// Parses, or prints help and throws HelpShown. `usage` and `examples` are shown above and below the options.
-struct HelpShown {};
+// Parses, or, where --help is among the arguments, throws a Declaration (cli/help.h) of which main makes help.
+// `about` and `examples` are shown above and below the options.
+struct HelpShown {};  // something was printed instead of the work: the program ends well
 void parse_or_help(Options& options, const Arguments& arguments, const std::string& verb,
                    const std::string& about, const std::string& examples);
 
 // A command as one would type it again: quoted where a shell needs it, without flags that change nothing in
-// the result
-// (--resume, --threads, --json).
+// the result (--resume, --threads, --json).
 std::string shell_quoted(const std::string& word);
 std::string command_line(const std::string& verb, const Arguments& arguments);
 
+int complete_words(const Arguments& arguments);
 int completion(const Arguments& arguments);
 int data_convert(const Arguments& arguments);
 int data_inspect(const Arguments& arguments);
@@ -35,6 +38,7 @@ int data_simulate(const Arguments& arguments);
 int doctor(const Arguments& arguments);
 int evaluate(const Arguments& arguments);
 int export_model(const Arguments& arguments);
+int man(const Arguments& arguments);
 int methods(const Arguments& arguments);
 int metrics(const Arguments& arguments);
 int predict(const Arguments& arguments);

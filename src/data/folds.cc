@@ -137,10 +137,11 @@ class ViewGaps {
     const double possible =
         std::floor((1 - static_cast<double>(bound) / static_cast<double>(instances)) * 1e4) / 1e4;
     fail(Exit::usage,
-         "missing views of {} cannot be: {} rows have no other view than {}, and {} of {} instances would be "
-         "left for "
-         "them, so some row would lose every view; a rate of at most {} is possible",
-         rate_, bound, join(names, ", "), kept, instances, possible);
+         "a share of missing views of {} is too much: {} rows have {}, of which {} of {} instances would be "
+         "left, so some row would lose every view; at most {} is possible",
+         rate_, bound,
+         names.size() == 1 ? "no view but " + names[0] : "views only among " + join(names, ", "), kept,
+         instances, possible);
   }
 
   const Dataset& data_;
@@ -219,16 +220,19 @@ std::string Folds::hash() const {
 }
 
 void MaskOptions::declare(Options& options) {
+  const auto group = options.group("gaps and splits");
   options.add("missing-views", missing_views, "share of every view's instances to hide")
       .range(0, 1)
-      .symbol("ρ_v");
+      .symbol("ρ_v")
+      .common();
   options.add("missing-labels", missing_labels, "share of every label's positives and negatives to hide")
       .range(0, 1)
-      .symbol("ρ_l");
+      .symbol("ρ_l")
+      .common();
   options.add("train", train, "share of the rows for training").range(0, 1);
   options.add("val", val, "share of the rows for validation; the rest is for the test").range(0, 1);
-  options.add("repeats", repeats, "number of repetitions").range(1, 100000);
-  options.add("seed", seed, "seed of all draws");
+  options.add("repeats", repeats, "number of repetitions").range(1, 100000).common();
+  options.add("seed", seed, "seed of all draws").common();
   options.add("scope", scope, "view rates are exact over all rows, or inside each part")
       .choices({"all", "part"});
   options

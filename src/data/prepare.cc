@@ -449,6 +449,7 @@ PrepareAdvice advise_preparation(const Selection& selection, std::size_t v, std:
 }
 
 void PrepareOptions::declare(Options& options) {
+  const auto group = options.group("preparation of the inputs");
   options.add("prepare", kind, "preparation of every view").choices(prepare_kinds());
   options.add("prepare-view", per_view, "preparation of single views: name=kind").metavar("NAME=KIND");
   options.add("components", components, "at most so many directions (of the pca kinds)")

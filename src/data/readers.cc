@@ -62,6 +62,7 @@ void read_label_file(const ReadOptions& options, Dataset& data) {
 }  // namespace
 
 void ReadOptions::declare(Options& options) {
+  const auto group = options.group("reading the data");
   options.add("format", format, "form of the data, where its name does not tell").choices(kFormats);
   options
       .add("label-code", label_code,

@@ -83,32 +83,39 @@ void BenchOptions::declare(Options& o, Experiment experiment) {
       .required();
   o.add("out", out, "the folder of results; several processes may work on one").metavar("DIR").required();
   o.add("resume", resume, "go on with what is there, or help a process that is at work");
-  o.add("methods", methods, "methods, with a preset behind a colon (mtd:paper); empty = all")
-      .metavar("NAMES");
+  o.add("methods", methods, "methods, with a preset behind a colon (mtd:paper); none = all")
+      .metavar("NAMES")
+      .suggest(method_names());
   o.add("set", set,
         "a setting: KEY=VALUE for every method that has it, METHOD.KEY=VALUE for one; may be repeated")
       .metavar("KEY=VALUE");
-  o.add("folds", folds, "gaps and splits from a file, for one data set; else they are made by the next flags")
-      .metavar("FILE");
   mask.declare(o);
+  const auto gaps = o.group("gaps and splits");
+  o.add("folds", folds, "gaps and splits from a file, for one data set; else the other flags make them")
+      .metavar("FILE");
   o.add("protocol", protocol, "strict; authors: scaler fitted on all rows, validation rows inside the test")
       .choices(protocol_names());
-  o.add("threads", threads, "threads of a cell, 0 = all; results do not depend on it").range(0, 1024);
+  const auto running = o.group("running");
+  o.add("threads", threads, "threads of a cell, 0 = all; results do not depend on it")
+      .range(0, 1024)
+      .common();
   o.add("retry-failed", retry_failed, "with --resume: run failed cells again");
   o.add("keep-scores", keep_scores, "keep the scores of every cell as scores.npy");
   o.add("name", name, "the experiment's name in the folder, if it holds several of a kind").metavar("NAME");
+  const auto statistics = o.group("statistics");
   o.add("metric", metric, "the metric of significance tests and single figures").choices(metric_names());
   o.add("level", level, "level of the significance tests").range(1e-6, .5);
+  const auto axes = o.group(fmt::format("values of bench {}", experiment_name(experiment)));
   if (experiment == Experiment::sensitivity) {
-    o.add("alphas", alphas, "values of alpha").range(0, 1e6);
-    o.add("betas", betas, "values of beta").range(0, 1e6);
-    o.add("gammas", gammas, "values of gamma").range(0, 1e6);
-    o.add("sigmas", sigmas, "mask rates").range(0, .95);
+    o.add("alphas", alphas, "values of alpha").range(0, 1e6).common();
+    o.add("betas", betas, "values of beta").range(0, 1e6).common();
+    o.add("gammas", gammas, "values of gamma").range(0, 1e6).common();
+    o.add("sigmas", sigmas, "mask rates").range(0, .95).common();
   }
   if (experiment == Experiment::similarity)
-    o.add("epochs", epochs, "look after these epochs; 0 = before the first").range(0, 1e9);
+    o.add("epochs", epochs, "look after these epochs; 0 = before the first").range(0, 1e9).common();
   if (experiment == Experiment::missing)
-    o.add("rates", rates, "shares of missing views, and of missing labels").range(0, .95);
+    o.add("rates", rates, "shares of missing views, and of missing labels").range(0, .95).common();
   read.declare(o);
 }
 
@@ -180,6 +187,8 @@ class Planner {
     for (const auto& name : names) methods_.push_back(MethodChoice::parse(name));
     set_ = joined_settings(options.set);
     check_settings(methods_, set_);
+    if (options.folds.empty() && options.mask.missing_labels >= 1)
+      fail(Exit::usage, "--missing-labels 1 leaves no known label to learn from; give less than 1");
     if (!options.folds.empty() && options.data.size() > 1)
       fail(Exit::usage, "--folds belongs to one data set, {} are given", options.data.size());
     std::map<std::string, int> uses;
@@ -368,6 +377,37 @@ Plan make_plan(Experiment experiment, const BenchOptions& options, const std::st
   return std::move(planner.plan);
 }
 
+namespace {
+
+// "other methods (prior; now prior, mtd)": the first thing that tells two plans apart, or "". What was asked
+// for comes before what follows from it.
+std::string difference(const json& before, const json& now) {
+  const auto names = [](const json& list, const char* key) {
+    std::vector<std::string> found;
+    for (const auto& one : list) found.push_back(one.at(key).get<std::string>());
+    return join(found, ", ");
+  };
+  for (const auto& [key, words] :
+       {std::pair("kind", "another experiment"), std::pair("data", "other data sets"),
+        std::pair("methods", "other methods"), std::pair("set", "other settings"),
+        std::pair("protocol", "another protocol"), std::pair("folds", "another folds file"),
+        std::pair("mask", "other gaps, splits or repetitions"), std::pair("metric", "another metric"),
+        std::pair("level", "another level"), std::pair("cells", "settings that ask for other cells")}) {
+    const json was = before.value(key, json()), is = now.value(key, json());
+    if (was == is) continue;
+    const std::string name = key;
+    if (name == "data" || name == "methods") {
+      const char* inner = name == "data" ? "path" : "key";
+      return fmt::format("{} ({}; now {})", words, names(was, inner), names(is, inner));
+    }
+    if (name == "cells") return fmt::format("{} ({}; now {})", words, was.size(), is.size());
+    return fmt::format("{} ({}; now {})", words, was.dump(), is.dump());
+  }
+  return "";
+}
+
+}  // namespace
+
 void record_plan(const Plan& plan, const BenchOptions& options, const CellStore& store) {
   const std::string path =
       store.directory() + "/experiments/" + plan.header.at("name").get<std::string>() + ".json";
@@ -379,18 +419,32 @@ void record_plan(const Plan& plan, const BenchOptions& options, const CellStore&
   if (!options.resume)
     fail(Exit::usage, "{} is there already; --resume goes on with it, --name gives a second one its own name",
          path);
-  for (const auto& [key, value] : plan.header.items())
-    if (key != "command" && before.value(key, json()) != value)
-      fail(Exit::usage, "{} was made with another {}; give the same flags to resume it, or another --name",
-           path, key);
+  if (const std::string found = difference(before, plan.header); !found.empty())
+    fail(Exit::usage, "{} was made with {}; give the same flags to resume it, or another --name", path,
+         found);
+}
+
+std::string epoch_text(const EpochRecord& record) {
+  return (record.members > 1 ? fmt::format("member {} of {}, ", record.member + 1, record.members) : "") +
+         fmt::format("epoch {} of {}", record.epoch, record.epochs);
+}
+
+std::string BenchProgress::text() const {
+  std::string line = fmt::format("{} of {} done", done, total);
+  if (failed > 0) line += fmt::format(", {} failed", failed);
+  if (elsewhere > 0) line += fmt::format(", {} run by other processes", elsewhere);
+  if (seconds_left > 0) line += fmt::format(", about {} left", duration_text(seconds_left));
+  if (untimed > 0)
+    line += fmt::format("{} {} of methods not timed yet", seconds_left > 0 ? " and" : ",", untimed);
+  return line + "; " + note;
 }
 
 std::string run_claimed(const Claim& claim, const CellSpec& spec, const BenchOptions& options,
-                        CellStore& store, Shelf& shelf) {
+                        CellStore& store, Shelf& shelf, const EpochWatch& watch) {
   std::string error;
   Exit code = Exit::failed;
   try {
-    const CellFiles files = run_cell(spec, shelf);
+    const CellFiles files = run_cell(spec, shelf, watch);
     store.finish(claim, files.text(options.keep_scores));
     return files.result.contains("metrics")
                ? fmt::format(": {} {:.4f}", options.metric, files.result["metrics"].value(options.metric, 0.))
@@ -423,31 +477,37 @@ BenchOutcome work_off(const Plan& plan, const BenchOptions& options, CellStore& 
 
   store.sweep();
   BenchOutcome outcome;
-  std::map<std::string, std::pair<double, std::size_t>> seconds_of;  // by method and data, of cells run here
+  std::map<std::string, std::pair<double, std::size_t>> seconds_of;  // by method and data
   const auto group = [](const PlannedCell& cell) {
     return cell.spec.method.text() + "\n" + cell.spec.data.path;
   };
+  const auto timed = [&](const PlannedCell& cell, double seconds) {
+    auto& sum = seconds_of[group(cell)];
+    sum.first += seconds;
+    ++sum.second;
+  };
+  for (const auto* cell : cells)  // an earlier run has timed some already
+    if (const json run = store.read(cell->id, "run.json"); run.is_object())
+      timed(*cell, run.at("seconds").value("total", 0.));
   std::vector<State> states(cells.size(), State::open);
-  std::string note;
-  const auto report = [&] {
-    BenchProgress progress{.total = cells.size(), .note = note};
-    double left = 0, known = 0;
-    std::size_t open = 0, estimated = 0;
+  std::size_t running = cells.size();  // the cell that this process runs
+  double running_left = 0;
+  const auto report = [&](const std::string& note, bool inside) {
+    BenchProgress progress{.total = cells.size(), .inside = inside, .note = note};
+    progress.seconds_left = running_left;
     for (std::size_t i = 0; i < cells.size(); ++i) {
-      if (states[i] == State::running)
+      if (states[i] == State::running && i != running)
         states[i] = store.state(cells[i]->id);  // others finish theirs meanwhile
       progress.done += states[i] == State::done;
       progress.failed += states[i] == State::failed;
-      progress.running += states[i] == State::running;
+      progress.elsewhere += states[i] == State::running && i != running;
       if (states[i] != State::open) continue;
-      ++open;
-      if (const auto at = seconds_of.find(group(*cells[i])); at != seconds_of.end())
-        left += at->second.first / static_cast<double>(at->second.second), ++estimated;
+      const auto at = seconds_of.find(group(*cells[i]));
+      if (at == seconds_of.end())
+        ++progress.untimed;
+      else
+        progress.seconds_left += at->second.first / static_cast<double>(at->second.second);
     }
-    for (const auto& [key, sum] : seconds_of) known += sum.first / static_cast<double>(sum.second);
-    if (!seconds_of.empty())  // groups not met yet: the mean of those that were
-      progress.seconds_left =
-          left + static_cast<double>(open - estimated) * known / static_cast<double>(seconds_of.size());
     tell(progress);
   };
 
@@ -466,31 +526,40 @@ BenchOutcome work_off(const Plan& plan, const BenchOptions& options, CellStore& 
           fmt::format("{} on {}, repetition {}", cell.place.at("method").get<std::string>(),
                       cell.place.at("data").get<std::string>(), cell.spec.fold + 1);
       states[i] = State::running;
-      note = "running " + what;
-      report();
+      running = i;
+      const auto known = seconds_of.find(group(cell));
+      running_left =
+          known == seconds_of.end() ? 0 : known->second.first / static_cast<double>(known->second.second);
+      report("running " + what, true);
       const Stopwatch watch;
-      note = what;
+      double told = 0;
+      std::string note = what;
       if (apart) {
         apart(cell);
       } else {
-        note += run_claimed(*claim, cell.spec, options, store, shelf);
+        note += run_claimed(*claim, cell.spec, options, store, shelf, [&](const EpochRecord& record) {
+          if (const double share = record.share_done(); share > 0)
+            running_left = watch.seconds() * (1 - share) / share;
+          if (watch.seconds() - told < .2) return;
+          told = watch.seconds();
+          report(fmt::format("running {}, {}", what, epoch_text(record)), true);
+        });
         claim.reset();
       }
       note += ", " + duration_text(watch.seconds());
+      running = cells.size();
+      running_left = 0;
       states[i] = store.state(cell.id);
       if (states[i] == State::open) fail(Exit::failed, "the process of {} ended without a result", what);
-      auto& sum = seconds_of[group(cell)];
-      sum.first += watch.seconds();
-      ++sum.second;
+      timed(cell, watch.seconds());
       ++outcome.ran;
       ran = true;
-      report();
+      report(note, false);
     }
     if (!waiting) break;
     if (stop_requested) fail(Exit::interrupted, "interrupted");
     if (!ran) {
-      note = "waiting for cells that other processes run";
-      report();
+      report("waiting for cells that other processes run", false);
       std::this_thread::sleep_for(std::chrono::seconds(1));
     }
   }

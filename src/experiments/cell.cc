@@ -88,6 +88,7 @@ json metrics_json(const Metrics& metrics) {
 // Records the course of a fit; stops it when asked to.
 class Recorder final : public FitContext {
  public:
+  explicit Recorder(const EpochWatch& hears) : hears_(hears) {}
   bool after_epoch(const EpochRecord& record, FunctionRef<void(Tensors&)>) override {
     if (stop_requested) fail(Exit::interrupted, "interrupted");
     if (record.member != member) before += seconds, member = record.member;  // each counts from 0
@@ -97,6 +98,7 @@ class Recorder final : public FitContext {
     json line = {{"epoch", record.epoch}, {"member", record.member}, {"losses", record.losses}};
     if (record.validated) line["validation"] = metrics_json(record.validation);
     history.push_back(std::move(line));
+    if (hears_) hears_(record);
     return true;
   }
   void after_step(FunctionRef<void(Tensors&)>) override {
@@ -111,6 +113,7 @@ class Recorder final : public FitContext {
   json history = json::array();
 
  private:
+  const EpochWatch& hears_;
   Stopwatch watch;
   std::int64_t member = 0;
   double before = 0, seconds = 0;  // of training alone: earlier members, the running one
@@ -262,7 +265,7 @@ std::map<std::string, std::string> CellFiles::text(bool keep_scores) const {
   return files;
 }
 
-CellFiles run_cell(const CellSpec& spec, Shelf& shelf) {
+CellFiles run_cell(const CellSpec& spec, Shelf& shelf, const EpochWatch& watch) {
   const Stopwatch total;
   reset_peak_memory();
   const Shelf::Book& book = shelf.data(spec.data);
@@ -297,7 +300,7 @@ CellFiles run_cell(const CellSpec& spec, Shelf& shelf) {
       {"schema", "lacuna.result.1"},
       {"rows", {{"train", train.rows.size()}, {"val", val.rows.size()}, {"test", test.rows.size()}}}};
 
-  Recorder recorder;
+  Recorder recorder(watch);
   recorder.seed = spec.seed;
   json seconds = json::object();
   std::size_t epochs = 0;
@@ -324,9 +327,15 @@ CellFiles run_cell(const CellSpec& spec, Shelf& shelf) {
     files.result["metrics"] = metrics_json(evaluate(files.scores, truth, decided));
     files.result["history"] = thinned(recorder.history, 120);
     files.result["parameters"] = model.method().parameters();
-    if (spec.fold == 0)
+    if (spec.fold == 0) {
       files.details = prediction_details(files.scores, truth, decided, data->label_names,
                                          model.method().traits().probabilities);
+      if (!model.calibration().empty()) {
+        Matrix<float> calibrated = files.scores;
+        model.calibrate(calibrated);
+        files.details["calibrated"] = reliability_details(calibrated, truth);
+      }
+    }
     seconds["score"] = scoring.seconds();
   }
   seconds["total"] = total.seconds();

@@ -6,6 +6,7 @@
 
 #include <atomic>
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
 #include <nlohmann/json.hpp>
@@ -91,6 +92,8 @@ struct CellFiles {
 // Set by a signal handler; a running cell then stops with Exit::interrupted at the end of its epoch.
 extern std::atomic<bool> stop_requested;
 
-CellFiles run_cell(const CellSpec& spec, Shelf& shelf);
+// `watch`, where given, hears of every epoch or iteration.
+using EpochWatch = std::function<void(const EpochRecord&)>;
+CellFiles run_cell(const CellSpec& spec, Shelf& shelf, const EpochWatch& watch = {});
 
 }  // namespace lacuna

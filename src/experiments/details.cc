@@ -69,19 +69,21 @@ json prediction_details(MatrixView<const float> scores, MatrixView<const std::in
                                  {"positives", labels[order[rank]].positives},
                                  {"points", points}});
   }
-  if (probabilities) {
-    const Reliability found = reliability(scores, truth);
-    json bins = json::array();
-    for (const auto& bin : found.bins)
-      if (bin.count > 0)
-        bins.push_back({{"low", bin.low},
-                        {"high", bin.high},
-                        {"count", bin.count},
-                        {"score", bin.score},
-                        {"positive", bin.share}});
-    details["reliability"] = {{"error", found.ece}, {"bins", bins}};
-  }
+  if (probabilities) details["reliability"] = reliability_details(scores, truth);
   return details;
+}
+
+json reliability_details(MatrixView<const float> scores, MatrixView<const std::int8_t> truth) {
+  const Reliability found = reliability(scores, truth);
+  json bins = json::array();
+  for (const auto& bin : found.bins)
+    if (bin.count > 0)
+      bins.push_back({{"low", bin.low},
+                      {"high", bin.high},
+                      {"count", bin.count},
+                      {"score", bin.score},
+                      {"positive", bin.share}});
+  return {{"error", found.ece}, {"bins", bins}};
 }
 
 std::string npy_text(MatrixView<const float> matrix) {

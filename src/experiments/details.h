@@ -24,6 +24,9 @@ std::vector<CurvePoint> precision_recall(MatrixView<const float> scores, MatrixV
 nlohmann::json prediction_details(MatrixView<const float> scores, MatrixView<const std::int8_t> truth,
                                   MatrixView<const std::uint8_t> decided,
                                   const std::vector<std::string>& label_names, bool probabilities);
+// {"error", "bins": [{low, high, count, score, positive}]} of scores in [0, 1]; prediction_details()["reliability"] is
+// that of the raw scores, ["calibrated"] may hold that of calibrated ones.
+nlohmann::json reliability_details(MatrixView<const float> scores, MatrixView<const std::int8_t> truth);
 
 std::string npy_text(MatrixView<const float> matrix);  // a .npy file
 

@@ -6,12 +6,32 @@
 #include <map>
 
 #include "base/error.h"
+#include "base/text.h"
 #include "experiments/statistics.h"
 #include "methods/method.h"
 
 namespace lacuna {
 
 using nlohmann::json;
+
+std::string place_words(const nlohmann::json& place) {
+  const std::string figure = place.value("figure", "");
+  if (figure == "without")
+    return place.at("view") == "" ? "all views" : "without " + place.at("view").get<std::string>();
+  std::vector<std::string> parts;
+  for (const auto& [key, value] : place.items()) {
+    if (key == "cell" || key == "data" || key == "method" || key == "fold" || key == "figure") continue;
+    if (key == "row")
+      parts.push_back(value.get<std::string>());
+    else if (key == "rate")
+      parts.push_back(fmt::format("{} missing {:g}", figure, value.get<double>()));
+    else
+      parts.push_back(
+          fmt::format("{} {}", key == "sigma" ? "mask rate" : key,
+                      value.is_number() ? fmt::format("{:g}", value.get<double>()) : value.dump()));
+  }
+  return join(parts, ", ");
+}
 
 const std::vector<std::string>& paper_metrics() {
   static const std::vector<std::string> names = {"AP", "1-HL", "1-RL", "AUC", "1-OE", "1-Cov"};
@@ -64,14 +84,14 @@ const MethodInfo& ExperimentResults::lead() const {
 
 namespace {
 
-// A style for every method name, MTD first, then by first appearance, the floor grey.
+// A style for every method name, MTD first, then by first appearance, the floor in the colour of the text.
 class Styles {
  public:
   int of(const std::string& key) {
-    if (key.starts_with("prior")) return 8;
+    if (key.starts_with("prior")) return 11;
     const auto at = known_.find(key);
     if (at != known_.end()) return at->second;
-    static constexpr int kOrder[] = {0, 1, 2, 3, 4, 5, 6, 7, 9, 10, 11};
+    static constexpr int kOrder[] = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10};
     const std::size_t next = known_.size() % std::size(kOrder);
     return known_[key] = kOrder[next];
   }

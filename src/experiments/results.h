@@ -53,6 +53,10 @@ struct ExperimentResults {
 // Every experiment of the folder, in the order in which the report shows them
 std::vector<ExperimentResults> load_results(const CellStore& store);
 
+// A cell's place within its experiment in words: "without audio", "views missing 0.3", "alpha 0.01, beta 1"; "" if
+// the data set, the method and the repetition say it all.
+std::string place_words(const nlohmann::json& place);
+
 // The six metrics of the paper, in its order.
 const std::vector<std::string>& paper_metrics();
 

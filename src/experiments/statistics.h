@@ -18,7 +18,9 @@ namespace lacuna {
 std::vector<double> ranks(std::span<const double> values);
 
 double mean(std::span<const double> values);
-double deviation(std::span<const double> values);         // population (the papers' way): divides by n
+double deviation(std::span<const double> values);  // population (the papers' way): divides by n
+constexpr const char* kDeviationWords =
+    "population standard deviation (divided by n)";       // of what is printed so
 double sample_deviation(std::span<const double> values);  // divides by n - 1
 
 struct Friedman {

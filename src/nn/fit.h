@@ -21,7 +21,14 @@ struct EpochRecord {
   double rows_per_second = 0;
   std::map<std::string, double> losses;  // "total" and its parts, by name
   bool validated = false;
-  Metrics validation;  // if validated
+  Metrics validation;     // if validated
+  std::int64_t kept = 0;  // the epoch that is kept if this one is the last; 0 where nothing is selected
+
+  // Of the whole work: members before this one, and epochs of this one.
+  double share_done() const {
+    const double part = epochs > 0 ? static_cast<double>(epoch) / static_cast<double>(epochs) : 0;
+    return (static_cast<double>(member) + part) / static_cast<double>(members > 1 ? members : 1);
+  }
 };
 
 // What a running fit tells its surroundings and asks of them. Implementations are the command line (progress,

@@ -102,6 +102,7 @@ class Training {
     epoch_began_ = seconds_;
     const bool last = epoch_ == options_.epochs;
     if (val_.rows() > 0 && (last || epoch_ % options_.validate_every == 0)) validate(record);
+    record.kept = best_epoch_;
     if (options_.patience > 0 && best_epoch_ > 0 && epoch_ - best_epoch_ >= options_.patience)
       finished_ = true;
     if (!context_.after_epoch(record, [this](Tensors& file) { snapshot(file); })) finished_ = true;
@@ -288,7 +289,7 @@ class Training {
 
 void TrainOptions::declare(Options& o) {
   constexpr double kMany = 1e9;
-  o.add("epochs", epochs, "passes over the training rows").range(1, kMany);
+  o.add("epochs", epochs, "passes over the training rows").range(1, kMany).common();
   o.add("batch", batch, "rows of a step").range(1, kMany);
   o.add("shuffle", shuffle, "a new order of the rows each epoch");
   o.add("drop-last", drop_last, "leave out the last, smaller batch of an epoch");

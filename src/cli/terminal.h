@@ -1,0 +1,16 @@
+// What the program knows about the terminal it talks to.
+#pragma once
+
+#include <cstddef>
+#include <string>
+#include <string_view>
+
+namespace lacuna::cli {
+
+// Columns of the terminal behind a file descriptor: COLUMNS where it is set, else what the terminal says, else 80.
+std::size_t terminal_width(int descriptor);
+
+// At most so many code points, the last one an ellipsis where something was cut off.
+std::string clipped(std::string_view text, std::size_t width);
+
+}  // namespace lacuna::cli
