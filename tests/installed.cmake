@@ -9,6 +9,12 @@ function(must)
 endfunction()
 must(${CMAKE_COMMAND} --install ${BUILD} --prefix ${WORK}/prefix)
 must(${WORK}/prefix/bin/lacuna --help)
+foreach(file share/man/man1/lacuna.1 share/man/man1/lacuna-train.1 share/bash-completion/completions/lacuna
+        share/zsh/site-functions/_lacuna share/fish/vendor_completions.d/lacuna.fish share/doc/Lacuna/formats.md)
+  if(NOT EXISTS ${WORK}/prefix/${file})
+    message(FATAL_ERROR "${file} was not installed")
+  endif()
+endforeach()
 must(${CMAKE_COMMAND} -S ${SOURCE}/installed -B ${WORK}/build -G Ninja -DCMAKE_BUILD_TYPE=Release
      -DCMAKE_PREFIX_PATH=${WORK}/prefix -DLACUNA_INCLUDE_DIR=${WORK}/prefix/include)
 must(${CMAKE_COMMAND} --build ${WORK}/build -j 2)

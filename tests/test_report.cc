@@ -4,9 +4,12 @@
 #include <gtest/gtest.h>
 #include <rapidcheck.h>
 
+#include <algorithm>
 #include <array>
+#include <cmath>
 #include <cstdio>
 #include <filesystem>
+#include <set>
 
 #include "base/error.h"
 #include "base/files.h"
@@ -194,12 +197,19 @@ TEST(Report, EveryExperimentHasItsPart) {
   const std::string plots = directory / "all/plots/";
   for (const char* name : {"complete-radar-tiny", "sensitivity-tiny-mtd_authors-alpha-beta",
                            "sensitivity-tiny-mtd_authors-gamma", "sensitivity-tiny-mtd_authors-sigma",
-                           "similarity-tiny-sample-0", "similarity-tiny-mean-3", "missing-tiny-views",
-                           "missing-tiny-labels", "timing-time-tiny"}) {
+                           "similarity-tiny-sample", "similarity-tiny-mean", "missing-tiny-views",
+                           "missing-tiny-labels", "timing-time-tiny", "complete-dots-tiny"}) {
     ASSERT_TRUE(fs::exists(plots + name + ".svg")) << name;
     EXPECT_GE(count(read_text(plots + name + ".svg"), "<title>"), 3u)
         << name;  // the drawing's own, and marks
   }
+  // What could not be drawn is said where it is missing; the progression stands in one drawing.
+  EXPECT_NE(page.find("Not shown: 0.9. With 2 views at most 0.5 of them can be missing"), std::string::npos);
+  const std::string maps = read_text(plots + "similarity-tiny-mean.svg");
+  EXPECT_NE(maps.find("after epoch 0"), std::string::npos);
+  EXPECT_NE(maps.find("after epoch 3"), std::string::npos);
+  EXPECT_NE(maps.find(">cosine</text>"), std::string::npos);  // the bar of colours has a name
+  EXPECT_NE(page.find("one repetition, so no deviation is known"), std::string::npos);
   // The diagonal of a channel map is 1, everything else a cosine.
   for (const auto& results : load_results(store)) {
     if (results.kind != "similarity") continue;
@@ -216,6 +226,111 @@ TEST(Report, EveryExperimentHasItsPart) {
         }
       }
   }
+}
+
+TEST(Charts, LogAxesHaveSeveralTicksAndSayWhatTheyAre) {
+  EXPECT_EQ(log_ticks(1, 60, 8), (std::vector<double>{1, 2, 5, 10, 20, 50}));
+  EXPECT_EQ(log_ticks(1, 1000, 6), (std::vector<double>{1, 10, 100, 1000}));
+  LinePlot plot{.title = "t", .x_label = "epoch", .y_label = "AP", .series = {}, .log_x = true};
+  plot.series.push_back({.name = "one", .x = {1, 10, 60}, .y = {.1, .2, .3}});
+  plot.guide = LinePlot::Guide{10, "kept: epoch 10"};
+  const std::string text = draw(plot).file_text();
+  EXPECT_NE(text.find("epoch (logarithmic)"), std::string::npos);
+  EXPECT_NE(text.find("kept: epoch 10"), std::string::npos);
+  EXPECT_NE(text.find(">one</text>"), std::string::npos);  // the name beside its curve
+}
+
+TEST(Charts, NoiseDoesNotFillTheAxis) {
+  LinePlot plot{.title = "t", .x_label = "x", .y_label = "AP", .series = {}, .least_span = .02};
+  plot.series.push_back({.name = "one", .x = {0, 1, 2}, .y = {.4423, .4431, .4427}});
+  const std::string text = draw(plot).file_text();
+  EXPECT_NE(text.find(">0.430<"), std::string::npos) << text;
+  EXPECT_NE(text.find(">0.455<"), std::string::npos) << text;
+}
+
+TEST(Charts, IntervalsOfSharesAreWilsons) {
+  const Bounds half = wilson(.5, 10), none = wilson(0, 20);
+  EXPECT_NEAR(half.low, .2366, 1e-4);
+  EXPECT_NEAR(half.high, .7634, 1e-4);
+  EXPECT_DOUBLE_EQ(none.low, 0);
+  EXPECT_NEAR(none.high, .1611, 1e-4);
+  EXPECT_EQ(short_count(38), "38");
+  EXPECT_EQ(short_count(999.6), "1.0k");
+  EXPECT_EQ(short_count(12345), "12k");
+}
+
+TEST(Charts, LabelsMakeRoomAndStayInside) {
+  EXPECT_TRUE(rc::check("no two labels touch, none leaves, order stays", [] {
+    const auto count = *rc::gen::inRange<std::size_t>(1, 12);
+    std::vector<double> wanted;
+    for (std::size_t i = 0; i < count; ++i) wanted.push_back(*rc::gen::inRange(-20, 220));
+    const auto placed = spread_labels(wanted, 15, 0, 200);
+    for (std::size_t i = 0; i < count; ++i) {
+      RC_ASSERT(placed[i] >= 7.5 - 1e-9 && placed[i] <= 192.5 + 1e-9);
+      for (std::size_t j = 0; j < count; ++j) {
+        if (i != j) RC_ASSERT(std::abs(placed[i] - placed[j]) >= 15 - 1e-9);
+        if (wanted[i] < wanted[j]) RC_ASSERT(placed[i] < placed[j]);
+      }
+    }
+  }));
+}
+
+// The colours as people see them: OKLab of a colour after the simulation of Machado et al. (2009), full severity.
+using Lab = std::array<double, 3>;
+Lab seen(const std::string& hex, const std::array<double, 9>& eye) {
+  const auto channel = [&](std::size_t at) {
+    const double c = std::stoi(hex.substr(at, 2), nullptr, 16) / 255.;
+    return c <= .04045 ? c / 12.92 : std::pow((c + .055) / 1.055, 2.4);
+  };
+  const double r = channel(1), g = channel(3), b = channel(5);
+  std::array<double, 3> rgb{};
+  for (std::size_t i = 0; i < 3; ++i)
+    rgb[i] = std::clamp(eye[3 * i] * r + eye[3 * i + 1] * g + eye[3 * i + 2] * b, 0., 1.);
+  const double l = std::cbrt(.4122214708 * rgb[0] + .5363325363 * rgb[1] + .0514459929 * rgb[2]),
+               m = std::cbrt(.2119034982 * rgb[0] + .6806995451 * rgb[1] + .1073969566 * rgb[2]),
+               s = std::cbrt(.0883024619 * rgb[0] + .2817188376 * rgb[1] + .6299787005 * rgb[2]);
+  return {.2104542553 * l + .7936177850 * m - .0040720468 * s,
+          1.9779984951 * l - 2.4285922050 * m + .4505937099 * s,
+          .0259040371 * l + .7827717662 * m - .8086757660 * s};
+}
+
+TEST(Charts, TwelveSeriesCanBeToldApart) {
+  constexpr std::array<double, 9> kNormal = {1, 0, 0, 0, 1, 0, 0, 0, 1},
+                                  kProtan = {.152286, 1.052583, -.204868, .114503, .786281,
+                                             .099216, -.003882, -.048116, 1.051998},
+                                  kDeutan = {.367322, .860646,  -.227968, .280085, .672501,
+                                             .047413, -.011820, .042940,  .968881};
+  const std::string style = page_colours();
+  const auto colours = [&](const std::string& scheme) {
+    std::vector<std::string> found;
+    const auto at = style.find(scheme);
+    for (int i = 0; i < kSeriesStyles; ++i)
+      found.push_back(style.substr(style.find(fmt::format("--s{}:", i), at) + (i < 10 ? 5 : 6), 7));
+    return found;
+  };
+  for (const char* scheme : {"color-scheme:light", "color-scheme:dark"}) {
+    const auto list = colours(scheme);
+    for (const auto& eye : {kNormal, kProtan, kDeutan})
+      for (std::size_t a = 0; a < list.size(); ++a)
+        for (std::size_t b = 0; b < a; ++b) {
+          const Lab x = seen(list[a], eye), y = seen(list[b], eye);
+          EXPECT_GE(100 * std::hypot(x[0] - y[0], x[1] - y[1], x[2] - y[2]), 7.9)
+              << scheme << " " << a << " " << list[a] << " and " << b << " " << list[b];
+        }
+  }
+  // And without any colour: no two marks or dashes are the same.
+  std::set<std::string> marks, dashes;
+  const std::string plot = plot_style();
+  for (int i = 0; i < kSeriesStyles; ++i) {
+    Svg svg(10, 10, "");
+    svg.mark(5, 5, i);
+    marks.insert(svg.inline_text());
+    const auto at = plot.find(fmt::format(".plot .s{} .curve", i));
+    dashes.insert(plot.substr(plot.find("stroke-dasharray", at),
+                              plot.find('}', at) - plot.find("stroke-dasharray", at)));
+  }
+  EXPECT_EQ(marks.size(), static_cast<std::size_t>(kSeriesStyles));
+  EXPECT_EQ(dashes.size(), static_cast<std::size_t>(kSeriesStyles));
 }
 
 TEST(Report, AnEmptyFolderIsAUsageError) {
@@ -301,6 +416,10 @@ addEventListener('load', function () {
   EXPECT_EQ(result.find("CONSOLE"), std::string::npos)
       << result.substr(result.find("CONSOLE") > result.size() ? 0 : result.find("CONSOLE"), 400);
 
+  // Commands wrap and can be copied.
+  EXPECT_NE(plain.find("<div class=\"command\"><pre tabindex=\"0\">"), std::string::npos);
+  EXPECT_NE(plain.find(">copy</button>"), std::string::npos);
+
   // Both colour schemes are drawn, and differ.
   for (const char* theme : {"light", "dark"})
     browse(path + "?theme=" + theme,
@@ -308,6 +427,121 @@ addEventListener('load', function () {
            directory / "profile");
   EXPECT_GT(fs::file_size(directory / "light.png"), 20000u);
   EXPECT_NE(read_text(directory / "light.png"), read_text(directory / "dark.png"));
+}
+
+// A page about a model with everything that such a page can hold, and with long names.
+ModelReport full_model_report() {
+  ModelReport report;
+  report.title = "A model with a rather long name on a data set with a longer one";
+  report.command =
+      "lacuna train /a/folder/with/a/long/name/that/cannot/be/broken/at/any/blank/data.npz --out " +
+      std::string(120, 'm');
+  report.facts = {{"model", std::string(200, 'x')}, {"method", "Lacuna"}};
+  report.views = {{"a view with a long name", 64, .5, .4}, {"b", 3, 0, 1}};
+  for (const auto& name : metric_names()) {
+    report.metrics[name] = .6;
+    report.intervals[name] = {.55, .65};
+    report.floor[name] = .4;
+  }
+  report.metrics_part = "validation";
+  report.caution = "These rows also chose the epoch.";
+  report.decision = "One rule decides throughout this page.";
+  for (int e = 1; e <= 30; ++e)
+    report.history.push_back({{"epoch", e},
+                              {"kept", std::min(e, 17)},
+                              {"losses", {{"total", 1. / e}, {"bce", .5 / e}}},
+                              {"validation", {{"AP", .6 - .5 / e}, {"AUC", .7 - .5 / e}}}});
+  Matrix<float> scores(60, 9);
+  Matrix<std::int8_t> truth(60, 9);
+  Matrix<std::uint8_t> decided(60, 9);
+  Random random(3, Purpose::test);
+  for (std::size_t i = 0; i < 60; ++i)
+    for (std::size_t j = 0; j < 9; ++j) {
+      scores(i, j) = random.uniform();
+      truth(i, j) = random.uniform() < scores(i, j) ? 1 : 0;
+      decided(i, j) = scores(i, j) > .5f;
+    }
+  std::vector<std::string> names;
+  for (std::size_t j = 0; j < 9; ++j)
+    names.push_back(j == 0 ? std::string(90, 'l') : "label " + std::to_string(j));
+  report.details = prediction_details(scores, truth, decided, names, true);
+  for (auto& label : report.details["labels"]) label["threshold"] = .5;
+  report.details["calibrated"] = reliability_details(scores, truth);
+  report.options = {{"epochs", 30}};
+  nlohmann::json labels = nlohmann::json::array();
+  for (const auto& name : names) labels.push_back({{"label", name}, {"effect", .2}, {"ap_loss", .01}});
+  for (const char* view : {"a view with a long name", "b"})
+    report.importance["views"].push_back({{"view", view},
+                                          {"items", 30},
+                                          {"effect", .4},
+                                          {"effect_interval", {.3, .5}},
+                                          {"ap_loss", .02},
+                                          {"ap_loss_interval", {-.01, .05}},
+                                          {"labels", labels}});
+  report.importance["patterns"] = {{{"views", {"b"}}, {"items", 12}, {"AP", .41}, {"AP_interval", {.3, .5}}}};
+  return report;
+}
+
+TEST(Report, AModelsPageSaysWhatItShould) {
+  TemporaryDirectory directory;
+  write_model_report(full_model_report(), directory / "m.html");
+  const std::string page = read_text(directory / "m.html");
+  for (const char* part :
+       {"a view with a long name", "missing, training", "95 % interval", "0.550 to 0.650", "floor",
+        "average precision: of the labels ranked", "These rows also chose the epoch.", "One rule decides",
+        "kept: epoch 17", "the total as it is minimised", "threshold", "calibrated", "mean |Shapley value|",
+        "AP lost without it", "Accuracy by the views that items have", "0.410 (0.300 to 0.500)"})
+    EXPECT_NE(page.find(part), std::string::npos) << part;
+}
+
+// On a telephone and on a wide screen: nothing is wider than the screen (tables scroll inside their own frame), and no
+// text of a chart is smaller than 10.5 pixels.
+TEST_F(Browser, NothingRunsOffANarrowScreen) {
+  TemporaryDirectory directory;
+  run_table(evil_data(20), {"prior", "naim3l", "cdmm"}, directory, "page");
+  write_report(directory / "page");
+  write_model_report(full_model_report(), directory / "page/model.html");
+  for (const char* name : {"report.html", "model.html"}) {
+    std::string page = read_text(directory / ("page/" + std::string(name)));
+    const auto policy = page.find("<meta http-equiv=\"Content-Security-Policy\"");
+    page.erase(policy, page.find('>', policy) + 1 - policy);
+    page.insert(page.rfind("</body>"), R"html(<script>
+addEventListener('load', function () {
+  var wide = [], small = 9999;
+  document.querySelectorAll('details').forEach(function (d) { d.open = true; });
+  document.querySelectorAll('body *').forEach(function (e) {
+    var box = e.getBoundingClientRect();
+    if (box.width === 0 || e.closest('.scroll > *') || e.closest('script')) return;
+    if (box.right > innerWidth + 1 || box.left < -1) wide.push(e.tagName + '.' + e.getAttribute('class') + ':' + Math.round(box.right));
+  });
+  document.querySelectorAll('svg.plot text').forEach(function (t) {
+    var svg = t.ownerSVGElement, width = svg.getBoundingClientRect().width;
+    if (width > 0) small = Math.min(small, parseFloat(getComputedStyle(t).fontSize) * width / svg.viewBox.baseVal.width);
+  });
+  parent.postMessage('width ' + innerWidth + ' overflow ' + (document.documentElement.scrollWidth - document.documentElement.clientWidth) +
+                     ' wide [' + wide.slice(0, 5).join(' ') + '] small ' + (small >= 10.5), '*');
+});
+</script>)html");
+    const std::string driven = directory / ("page/driven-" + std::string(name));
+    write_text(driven, page);
+    // A frame can be as narrow as a telephone; the browser's own window cannot.
+    for (const char* width : {"390", "1280"}) {
+      const std::string frame = directory / "page/frame.html";
+      write_text(
+          frame,
+          "<!doctype html><title>nothing</title><script>addEventListener('message',function(e){document.title"
+          "=e.data;});</script><iframe width=\"" +
+              std::string(width) + "\" height=\"900\" style=\"border:0\" src=\"driven-" + name +
+              "\"></iframe>");
+      const std::string result =
+          browse(frame, "--window-size=1400,1000 --hide-scrollbars --dump-dom", directory / "profile");
+      const auto at = result.find("<title>width ");
+      ASSERT_NE(at, std::string::npos) << result.substr(0, 2000);
+      EXPECT_EQ(result.substr(at, result.find("</title>", at) - at),
+                "<title>width " + std::string(width) + " overflow 0 wide [] small true")
+          << name;
+    }
+  }
 }
 
 }  // namespace

@@ -6,11 +6,10 @@
 #include "base/text.h"
 #include "base/threads.h"
 #include "cli/learning.h"
+#include "cli/model_page.h"
 #include "cli/progress.h"
 #include "cli/training_run.h"
 #include "cli/verbs.h"
-#include "experiments/details.h"
-#include "experiments/report.h"
 #include "methods/model.h"
 
 namespace lacuna::cli {
@@ -25,41 +24,14 @@ struct TrainFlags {
   void declare(Options& o) {
     learning.declare(o);
     o.add("out", out, "the model file to write (.safetensors)").metavar("MODEL");
-    run.declare(o);
     o.add("report", report, "also write a page about the model and its validation rows").metavar("FILE.html");
     o.add("json", json, "one JSON document on stdout at the end");
+    run.declare(o);
+    const auto group = o.group("running");
     o.add("json-events", json_events, "progress as JSON lines on stderr");
     o.add("quiet", quiet, "no progress");
   }
 };
-
-void write_page(const TrainFlags& flags, const nlohmann::json& document, const std::string& command,
-                const Model& model, const Selection& val) {
-  const Traits traits = model.method().traits();
-  ModelReport page;
-  page.title = fmt::format("{} on {}", traits.title, val.data->name);
-  page.command = command;
-  page.facts = {{"model", flags.out},
-                {"method", traits.title + (model.preset().empty() ? "" : ", preset " + model.preset())},
-                {"data", flags.learning.source.path},
-                {"rows", fmt::format("{} to learn from, {} for validation", document["rows"]["train"].dump(),
-                                     document["rows"]["val"].dump())},
-                {"protocol", flags.learning.source.protocol},
-                {"seed", std::to_string(flags.learning.seed)},
-                {"parameters", count_text(model.method().parameters())},
-                {"time", duration_text(document["seconds"])}};
-  page.metrics = document["metrics"];
-  page.metrics_part = "validation";
-  page.history = document["history"];
-  page.options = document["options"];
-  if (!val.rows.empty()) {
-    const Matrix<float> scores = model.predict(val);
-    const Matrix<std::uint8_t> decided = model.decide(scores);
-    page.details =
-        prediction_details(scores, true_labels(val), decided, model.label_names(), traits.probabilities);
-  }
-  write_model_report(page, flags.report);
-}
 
 }  // namespace
 
@@ -70,9 +42,9 @@ int train(const Arguments& arguments) {
   Model model = parse_learning(
       flags.learning, options, arguments,
       {"train",
-       "Learns from a data set and writes a model. The method's own settings are flags as well; they follow "
-       "the common\n"
-       "ones below.",
+       "Learns from a data set, whose views and labels may have any gaps, and writes a model. The settings "
+       "of the "
+       "method are flags as well; --method NAME --help all lists them.",
        "  lacuna train photos.npz --out photos.safetensors\n"
        "  lacuna train corel5k.mat --folds folds.mat --fold 0 --preset authors --out m.safetensors --json\n"
        "  lacuna train photos.npz --out photos.safetensors --resume\n"});
@@ -134,7 +106,9 @@ int train(const Arguments& arguments) {
   }
   const nlohmann::json document = save();
   run.remove_checkpoint();
-  if (!flags.report.empty()) write_page(flags, document, command_line("train", arguments), model, val);
+  if (!flags.report.empty())
+    write_model_page(flags.report, {command_line("train", arguments), flags.learning.source.path, document},
+                     model, learn, val);
   if (flags.json) {
     fmt::print("{}\n", document.dump(1));
     return 0;

@@ -5,6 +5,7 @@
 #include <cstdint>
 
 #include "base/files.h"
+#include "base/text.h"
 
 namespace lacuna {
 namespace {
@@ -37,13 +38,17 @@ figure{margin:1.4rem 0}
 figcaption{font-size:.9rem;line-height:1.45;color:var(--soft);max-width:46rem;margin-bottom:.5rem}
 figure.plot-figure figcaption{margin:.4rem 0 0}
 svg.plot{width:100%;height:auto;display:block}
-.gallery{display:grid;grid-template-columns:repeat(auto-fit,minmax(19rem,1fr));gap:1.2rem 2rem;align-items:start}
-.gallery.wide{grid-template-columns:repeat(auto-fit,minmax(26rem,1fr))}
-.gallery figure{margin:.6rem 0}
-.scroll{overflow-x:auto}
+.on-narrow{display:none}
+.gallery{display:grid;grid-template-columns:repeat(auto-fill,minmax(min(100%,28rem),1fr));gap:1.2rem 2rem;align-items:start}
+.gallery figure{margin:.6rem 0;min-width:0}
+.scroll{overflow-x:auto;background:linear-gradient(to right,var(--paper) 30%,transparent) left/2.5rem 100% no-repeat local,linear-gradient(to left,var(--paper) 30%,transparent) right/2.5rem 100% no-repeat local,linear-gradient(to right,var(--rule),transparent) left/.8rem 100% no-repeat scroll,linear-gradient(to left,var(--rule),transparent) right/.8rem 100% no-repeat scroll}
 .scroll.long{max-height:34rem;overflow-y:auto}
 table.data{border-collapse:collapse;font-size:.875rem;line-height:1.35;font-variant-numeric:tabular-nums;border-top:1.5px solid var(--ink);border-bottom:1.5px solid var(--ink)}
 table.data th,table.data td{padding:.34rem .62rem;text-align:left;font-weight:400;white-space:nowrap;max-width:22rem;overflow:hidden;text-overflow:ellipsis}
+table.data.many th,table.data.many td{padding:.34rem .4rem}
+table.data.many small{display:block;margin:0}
+table.data.prose td,table.data thead th{white-space:normal}
+table.data.prose td{max-width:34rem}
 table.data thead th{font-weight:620;border-bottom:1px solid var(--ink);vertical-align:bottom;background:var(--paper)}
 .long thead th{position:sticky;top:0}
 table.data .n{text-align:right}
@@ -61,14 +66,19 @@ th[aria-sort=descending]::after{content:"\2193";opacity:1}
 input,button{font:inherit;font-size:.875rem;color:var(--ink);background:var(--paper);border:1px solid var(--rule);border-radius:.35rem;padding:.2rem .6rem}
 input:focus-visible,button:focus-visible,a:focus-visible,summary:focus-visible,th:focus-visible{outline:2px solid var(--s0);outline-offset:1px}
 button{cursor:pointer}
-pre{background:var(--faint);border-radius:.4rem;padding:.7rem .9rem;overflow-x:auto;font:.83rem/1.5 ui-monospace,SFMono-Regular,Menlo,'DejaVu Sans Mono',monospace;margin:.6rem 0}
+pre{background:var(--faint);border-radius:.4rem;padding:.7rem .9rem;white-space:pre-wrap;overflow-wrap:anywhere;font:.83rem/1.5 ui-monospace,SFMono-Regular,Menlo,'DejaVu Sans Mono',monospace;margin:.6rem 0}
+.command{position:relative}
+.command span{white-space:nowrap}
+.command button{position:absolute;top:.35rem;right:.4rem;opacity:.85}
+.js .command pre{padding-right:4.6rem}
 details{margin:1rem 0}
 summary{cursor:pointer;color:var(--soft)}
 footer{color:var(--soft);font-size:.85rem;margin-top:3rem;border-top:1px solid var(--rule);padding-top:1rem}
-#tip{position:fixed;z-index:9;pointer-events:none;background:var(--ink);color:var(--paper);font-size:.8rem;line-height:1.35;padding:.3rem .55rem;border-radius:.3rem;white-space:pre;max-width:24rem}
+#tip{position:fixed;z-index:9;pointer-events:none;background:var(--ink);color:var(--paper);font-size:.8rem;line-height:1.35;padding:.3rem .55rem;border-radius:.3rem;white-space:pre-wrap;max-width:min(24rem,90vw)}
 .hovering [data-series]:not(.lit){opacity:.18}
 [data-series]{transition:opacity .12s}
 @media (max-width:62rem){.frame{display:block;padding:0 1.1rem}nav{position:static;padding:1.2rem 0 0;max-height:none}nav ol{columns:2}main{padding-top:1.2rem}}
+@media (max-width:46rem){.on-wide{display:none}.on-narrow{display:block}.frame{padding:0 1.1rem}h1{font-size:1.6rem;overflow-wrap:anywhere}h2,h3,p,li,figcaption,summary{overflow-wrap:anywhere}dl{grid-template-columns:minmax(0,1fr);gap:0}dd{margin-bottom:.5rem}nav ol{columns:2}table.data{font-size:.8rem}table.data th,table.data td{padding:.3rem .28rem;white-space:normal;overflow-wrap:anywhere}table.data td.n{min-width:2.4rem;overflow-wrap:normal}table.data th[scope=row]{min-width:5rem;max-width:9rem}table.data small{display:block;margin:0}th[data-sort]::after{content:""}}
 @media (prefers-reduced-motion:reduce){[data-series]{transition:none}}
 @media print{body{font-size:10pt}.frame{display:block;max-width:none;padding:0}nav,.filter,button{display:none!important}section{break-inside:auto}figure,tr{break-inside:avoid}h2,h3,figcaption{break-after:avoid}.scroll,.scroll.long{overflow:visible;max-height:none}}
 )css";
@@ -124,6 +134,22 @@ document.querySelectorAll('table.data').forEach(function(table){
       Array.prototype.forEach.call(body.rows,function(row){row.hidden=row.textContent.toLowerCase().indexOf(want)<0;});
     });
   }
+});
+document.querySelectorAll('.command').forEach(function(box){
+  var button=document.createElement('button'),text=box.querySelector('pre').textContent;
+  button.type='button';button.textContent='copy';
+  function done(well){button.textContent=well?'copied':'select it';setTimeout(function(){button.textContent='copy';},1500);}
+  function old(){
+    var range=document.createRange();range.selectNodeContents(box.querySelector('pre'));
+    getSelection().removeAllRanges();getSelection().addRange(range);
+    try{return document.execCommand('copy');}catch(e){return false;}
+  }
+  button.addEventListener('click',function(){
+    if(navigator.clipboard&&navigator.clipboard.writeText)
+      navigator.clipboard.writeText(text).then(function(){done(true);},function(){done(old());});
+    else done(old());
+  });
+  box.appendChild(button);
 });
 var tip=document.createElement('div');
 tip.id='tip';tip.hidden=true;document.body.appendChild(tip);
@@ -193,17 +219,26 @@ void Page::definitions(const std::vector<std::pair<std::string, std::string>>& i
   body_ += "</dl>\n";
 }
 void Page::code(std::string_view text) {
-  std::string shown = escape_xml(text);
-  for (auto at = shown.find("&#10;"); at != std::string::npos; at = shown.find("&#10;", at))
-    shown.replace(at, 5, "\n");
-  body_ += "<pre tabindex=\"0\">" + shown + "</pre>\n";
+  body_ += "<div class=\"command\"><pre tabindex=\"0\">";
+  bool first = true;
+  for (const auto word : split(text, ' ')) {
+    std::string shown = escape_xml(word);
+    for (auto at = shown.find("&#10;"); at != std::string::npos; at = shown.find("&#10;", at))
+      shown.replace(at, 5, "\n");
+    // Browsers break lines at hyphens, and "--" at the end of one is no flag.
+    if (word.starts_with("-") && word.size() < 30) shown = "<span>" + shown + "</span>";
+    body_ += (first ? "" : " ") + shown;
+    first = false;
+  }
+  body_ += "</pre></div>\n";
 }
-void Page::figure(const Svg& svg, std::string_view caption) {
-  body_ += "<figure class=\"plot-figure\">" + svg.inline_text() + "<figcaption><bdi>" + escape_xml(caption) +
-           "</bdi></figcaption></figure>\n";
+void Page::figure(const Svg& wide, const Svg& narrow, std::string_view caption) {
+  body_ += "<figure class=\"plot-figure\"><div class=\"on-wide\">" + wide.inline_text() +
+           "</div><div class=\"on-narrow\">" + narrow.inline_text() + "</div><figcaption><bdi>" +
+           escape_xml(caption) + "</bdi></figcaption></figure>\n";
 }
-void Page::begin_gallery(bool wide) {
-  body_ += wide ? "<div class=\"gallery wide\">" : "<div class=\"gallery\">";
+void Page::begin_gallery() {
+  body_ += "<div class=\"gallery\">";
 }
 void Page::end_gallery() {
   body_ += "</div>\n";

@@ -22,9 +22,10 @@ class Page {
   void lead(std::string_view text);  // the overview, set larger
   void list(const std::vector<std::string>& items);
   void definitions(const std::vector<std::pair<std::string, std::string>>& items);
-  void code(std::string_view text);  // a command
-  void figure(const Svg& svg, std::string_view caption);
-  void begin_gallery(bool wide = false);  // figures side by side
+  void code(std::string_view text);  // a command; long ones wrap, and a button copies it
+  // The same figure for wide pages and for telephones; the page shows one of them.
+  void figure(const Svg& wide, const Svg& narrow, std::string_view caption);
+  void begin_gallery();  // figures side by side, two where there is room
   void end_gallery();
   void table(const ResultTable& table);
   void begin_details(std::string_view summary);  // folded until opened; open on paper

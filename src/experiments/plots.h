@@ -1,18 +1,23 @@
-// The charts of the report. Each takes plain numbers and names and gives a drawing; none knows where they
-// come from. A series keeps its style number in all charts of a page, so one method looks the same
-// everywhere.
+// The charts of the report. Each takes plain numbers and names and gives a drawing of a given width; none knows where
+// they come from. Text is 11 to 12 pixels high whatever the width, so a chart is drawn once for wide pages and once
+// for telephones (ReportSink::plot). A series keeps its style number in all charts of a page, so one method looks the
+// same everywhere.
 #pragma once
 
-#include <limits>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "base/matrix.h"
+#include "experiments/scales.h"
 #include "experiments/svg.h"
 
 namespace lacuna {
 
 constexpr double kMissing = std::numeric_limits<double>::quiet_NaN();
+constexpr double kNarrow = 352;  // what a telephone of 390 pixels leaves between its margins
+constexpr double kColumn = 460;  // one of two columns of a wide page
+constexpr double kFull = 940;    // both of them
 
 struct Series {
   std::string name = {};
@@ -26,15 +31,19 @@ struct LinePlot {
   std::string title = {}, x_label = {}, y_label = {};
   std::vector<Series> series = {};
   bool log_x = false;
-  bool unit_square = false;  // both axes 0..1
-  bool diagonal = false;
-  bool marks = true;
-  double width = 640, height = 340;
+  bool unit_square = false;     // both axes 0..1
+  std::size_t most_marks = 12;  // on a curve, about
+  double least_span = 0;        // of the y axis, so that noise does not look like an effect
+  struct Guide {
+    double x;
+    std::string label;
+  };
+  std::optional<Guide> guide = {};  // a vertical line with its name
+  double width = kColumn, height = 320;
 };
-Svg line_plot(const LinePlot& plot);
+Svg draw(const LinePlot& plot);
 
-// Horizontal bars, one row a name, cut into parts; a legend where there are several parts. With log scale one
-// part only.
+// Horizontal bars, one row per name, cut into parts; a legend where there are several parts.
 struct BarPlot {
   std::string title = {}, x_label = {};
   std::vector<std::string> rows = {}, parts = {};
@@ -42,31 +51,48 @@ struct BarPlot {
   std::vector<std::string> notes = {};  // behind each bar; empty = the sum
   double width = 640;
 };
-Svg bar_plot(const BarPlot& plot);
+Svg draw(const BarPlot& plot);
 
-// One axis a metric, from the worst of all series (centre) to the best (rim), as the paper draws it.
+// Values as dots on a common scale, one small panel per axis, one row per series: the same numbers as a radar, but
+// every one of them can be read.
+struct DotPlot {
+  std::string title = {};
+  std::vector<std::string> axes = {};
+  std::vector<Series> series = {};  // y and spread have one value per axis
+  double least_span = 0;
+  double width = kColumn;
+};
+Svg draw(const DotPlot& plot);
+
+// One axis per metric, from the worst of all series (centre) to the best (rim), as the paper draws it.
 struct RadarPlot {
   std::string title = {};
   std::vector<std::string> axes = {};
-  std::vector<Series> series = {};  // y has one value an axis
-  double size = 400;
+  std::vector<Series> series = {};  // y has one value per axis
+  double width = kColumn;
 };
-Svg radar_plot(const RadarPlot& plot);
+Svg draw(const RadarPlot& plot);
 
+// One or several maps of the same rows and columns, with one bar of colours.
 struct HeatMap {
-  std::string title = {}, x_label = {}, y_label = {};
+  struct Panel {
+    std::string title;
+    Matrix<double> values;  // (rows, columns); NaN = nothing there
+  };
+  std::string title = {}, x_label = {}, y_label = {}, value_label = {};
   std::vector<std::string> columns = {}, rows = {};
-  Matrix<double> values = {};  // (rows, columns); NaN = nothing there
-  bool diverging = false;      // from -1 to 1 around 0; otherwise from the least to the greatest value
-  bool numbers = true;         // written into the cells
+  std::vector<Panel> panels = {};
+  Extent colours = {};  // what the colours span; symmetric where values may be negative
+  bool diverging =
+      false;  // two colours around 0, by the square root, so that small values are seen beside large ones
+  bool numbers = true;  // written into the cells
   bool mark_best = false;
   int digits = 3;
-  double cell = 46;
+  double width = kColumn;
 };
-Svg heat_map(const HeatMap& plot);
+Svg draw(const HeatMap& plot);
 
-// Mean ranks on a line, best at the left; bars join methods that do not differ by more than the critical
-// difference.
+// Mean ranks on a line, best at the left; bars join methods that do not differ by more than the critical difference.
 struct RankPlot {
   std::string title = {};
   std::vector<std::string> names = {};
@@ -74,18 +100,25 @@ struct RankPlot {
   double critical_difference = 0;
   std::vector<std::vector<std::size_t>> groups = {};
   std::string lead = {};  // this name is set strong
+  double width = 720;
 };
-Svg rank_plot(const RankPlot& plot);
+Svg draw(const RankPlot& plot);
 
+// Shares of positives by score, with 95 % intervals (Wilson); below, how many decisions each tenth holds.
 struct ReliabilityPlot {
+  struct Curve {
+    std::string name;
+    std::vector<double> score, positive, count;  // of the bins that hold something
+  };
   std::string title = {};
-  std::vector<double> score = {}, positive = {}, count = {};
-  double width = 340;
+  std::vector<Curve> curves = {};
+  double width = 420;
 };
-Svg reliability_plot(const ReliabilityPlot& plot);
+Svg draw(const ReliabilityPlot& plot);
 
-// Round numbers that cover [low, high], about `count` of them.
-std::vector<double> nice_ticks(double low, double high, int count);
-std::string tick_text(double value, double step);
+struct Bounds {
+  double low = 0, high = 1;
+};
+Bounds wilson(double share, double count, double z = 1.959964);
 
 }  // namespace lacuna

@@ -51,9 +51,15 @@ void ReportSink::table(const ResultTable& table, std::size_t shown) {
   page_.table(part);
 }
 
-void ReportSink::plot(const std::string& name, const Svg& svg, const std::string& caption) {
-  if (!directory_.empty()) write_text(unique("plots", name) + ".svg", svg.file_text());
-  page_.figure(svg, caption);
+void ReportSink::figure(const std::string& name, const Svg& wide, const Svg& narrow,
+                        const std::string& caption) {
+  if (!directory_.empty()) write_text(unique("plots", name) + ".svg", wide.file_text());
+  page_.figure(wide, narrow, caption);
+}
+
+std::string spread_words(std::size_t repetitions) {
+  return repetitions > 1 ? fmt::format("± is the {} over {} repetitions", kDeviationWords, repetitions)
+                         : "one repetition, so no deviation is known";
 }
 
 TableCell mean_cell(const std::vector<double>& values, int digits) {
@@ -228,10 +234,8 @@ void show_reproduction(const std::vector<ExperimentResults>& all, const std::str
   table.header = {"experiment", "data", "method", "repetition", "AP", "seconds", "cell", "state"};
   for (const auto& results : all)
     for (const auto& cell : results.cells) {
-      std::string where = results.name;
-      for (const auto& [key, value] : cell.place.items())
-        if (key != "cell" && key != "data" && key != "method" && key != "fold" && key != "figure")
-          where += fmt::format(" {} {}", key, value.is_string() ? value.get<std::string>() : value.dump());
+      const std::string place = place_words(cell.place),
+                        where = results.name + (place.empty() ? "" : ": " + place);
       table.rows.push_back(
           {where, cell.data, cell.method, TableCell::number(static_cast<double>(cell.fold + 1), 0),
            TableCell::number(cell.metric("AP"), 4),
@@ -271,22 +275,9 @@ const ExperimentResults* first_of(const std::vector<ExperimentResults>& all,
 
 }  // namespace
 
-std::string write_report(const std::string& directory) {
-  namespace fs = std::filesystem;
-  if (!fs::is_directory(directory + "/experiments"))
-    fail(Exit::usage, "{} holds no experiments; lacuna bench makes them", directory);
-  const CellStore store(directory);
-  const auto all = load_results(store);
-  if (all.empty()) fail(Exit::usage, "{} holds no experiments; lacuna bench makes them", directory);
-  const std::string name = fs::path(directory).lexically_normal().filename().string();
-  std::string data_names;
-  for (const auto& data : all.front().data) data_names += (data_names.empty() ? "" : ", ") + data.name;
-  Page page(data_names.size() < 60 ? "Experiments on " + data_names : "Experiments",
-            "A report by Lacuna " LACUNA_VERSION);
-  ReportSink sink(page, directory);
+namespace {
 
-  page.section("Overview");
-  page.lead(overview(all));
+void show_failures(const std::vector<ExperimentResults>& all, Page& page) {
   for (const auto& results : all) {
     if (results.failed() == 0) continue;
     std::map<std::string, std::size_t> errors;
@@ -297,56 +288,85 @@ std::string write_report(const std::string& directory) {
       lines.push_back(fmt::format("{} failed: {}", count_of(count, "cell"), error));
     page.list(lines);
   }
-  const auto titled = [&](const ExperimentResults& results, const std::string& heading) {
-    page.section(results.name == results.kind ? heading : fmt::format("{} ({})", heading, results.name));
-    if (results.header.value("protocol", "strict") == "authors")
-      page.paragraph(
-          "Protocol of the authors' program: validation rows are inside the test. Compare with nothing "
-          "else.");
-  };
-  for (const auto& results : all) {
-    if (results.done() == 0) continue;
-    if (results.kind == "table") {
-      titled(results, "Results with missing data");
-      show_comparison(results, sink);
-      if (results.methods.size() > 1) {
-        titled(results, "Significance");
-        show_significance(results, sink);
-      }
-      titled(results, "Shape of the results");
-      show_radars(results, sink);
-    } else if (results.kind == "complete") {
-      titled(results, "Results without gaps");
-      show_radars(results, sink);
-      show_comparison(results, sink);
-    } else if (results.kind == "ablation") {
-      titled(results, "Ablation");
-      show_ablation(results, sink);
-    } else if (results.kind == "sensitivity") {
-      titled(results, "Sensitivity");
-      show_sensitivity(results, sink);
-    } else if (results.kind == "similarity") {
-      titled(results, "Channels");
-      show_similarity(results, sink);
-    } else if (results.kind == "missing") {
-      titled(results, "Against missing data");
-      show_missing(results, sink);
+}
+
+void begin_part(const ExperimentResults& results, const std::string& heading, Page& page) {
+  page.section(results.name == results.kind ? heading : fmt::format("{} ({})", heading, results.name));
+  if (results.header.value("protocol", "strict") == "authors")
+    page.paragraph(
+        "Protocol of the authors' program: validation rows are inside the test. Compare with nothing else.");
+}
+
+void show_experiment(const ExperimentResults& results, ReportSink& sink) {
+  const auto part = [&](const char* heading) { begin_part(results, heading, sink.page()); };
+  if (results.kind == "table") {
+    part("Results with missing data");
+    show_comparison(results, sink);
+    if (results.methods.size() > 1) {
+      part("Significance");
+      show_significance(results, sink);
     }
+    part("Shape of the results");
+    show_radars(results, sink);
+  } else if (results.kind == "complete") {
+    part("Results without gaps");
+    show_radars(results, sink);
+    show_comparison(results, sink);
+  } else if (results.kind == "ablation") {
+    part("Ablation");
+    show_ablation(results, sink);
+  } else if (results.kind == "sensitivity") {
+    part("Sensitivity");
+    show_sensitivity(results, sink);
+  } else if (results.kind == "similarity") {
+    part("Channels");
+    show_similarity(results, sink);
+  } else if (results.kind == "missing") {
+    part("Against missing data");
+    show_missing(results, sink);
   }
-  if (const auto* main = first_of(all, {"table", "complete", "timing"})) {
-    if (has_learning(*main)) {
-      page.section("Learning curves");
-      show_learning(*main, sink);
-    }
-    page.section("Labels");
-    page.paragraph(fmt::format("{}, first repetition.", main->lead().title));
-    for (const auto& data : main->data) {
-      const auto cells = main->select(data.name, main->lead().key);
-      if (cells.empty() || cells[0]->fold != 0) continue;
-      page.heading(data.name);
-      show_details("labels-" + data.name, store.read(cells[0]->id, "details.json"), sink);
-    }
+}
+
+// How the main experiment's methods learned, and single labels of the method that the report looks at most closely.
+void show_closer(const ExperimentResults& main, const CellStore& store, ReportSink& sink) {
+  Page& page = sink.page();
+  if (has_learning(main)) {
+    page.section("Learning curves");
+    show_learning(main, sink);
   }
+  page.section("Labels");
+  page.paragraph(
+      fmt::format("{}, first repetition, on its test rows; labels are decided as the method itself does.",
+                  main.lead().title));
+  for (const auto& data : main.data) {
+    const auto cells = main.select(data.name, main.lead().key);
+    if (cells.empty() || cells[0]->fold != 0) continue;
+    page.heading(data.name);
+    show_details("labels-" + data.name, store.read(cells[0]->id, "details.json"), sink);
+  }
+}
+
+}  // namespace
+
+std::string write_report(const std::string& directory) {
+  namespace fs = std::filesystem;
+  if (!fs::is_directory(directory + "/experiments"))
+    fail(Exit::usage, "{} holds no experiments; lacuna bench makes them", directory);
+  const CellStore store(directory);
+  const auto all = load_results(store);
+  if (all.empty()) fail(Exit::usage, "{} holds no experiments; lacuna bench makes them", directory);
+  std::string data_names;
+  for (const auto& data : all.front().data) data_names += (data_names.empty() ? "" : ", ") + data.name;
+  Page page(data_names.size() < 60 ? "Experiments on " + data_names : "Experiments",
+            "A report by Lacuna " LACUNA_VERSION);
+  ReportSink sink(page, directory);
+
+  page.section("Overview");
+  page.lead(overview(all));
+  show_failures(all, page);
+  for (const auto& results : all)
+    if (results.done() > 0) show_experiment(results, sink);
+  if (const auto* main = first_of(all, {"table", "complete", "timing"})) show_closer(*main, store, sink);
   if (const auto* timed = first_of(all, {"timing", "table", "complete"})) {
     page.section("Time and memory");
     show_timing(*timed, sink);
@@ -354,7 +374,7 @@ std::string write_report(const std::string& directory) {
   page.section("Protocol");
   show_protocol(all, sink);
   page.section("How to reproduce it");
-  show_reproduction(all, name, sink);
+  show_reproduction(all, fs::path(directory).lexically_normal().filename().string(), sink);
   const std::string path = directory + "/report.html";
   write_text(path, page.text());
   return path;

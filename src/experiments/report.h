@@ -17,16 +17,28 @@ namespace lacuna {
 // folder holds no experiment.
 std::string write_report(const std::string& directory);
 
-// What a page about one model shows. Whatever is empty is left out.
+// What a page about one model, or about one set of scores, shows. Whatever is empty is left out.
 struct ModelReport {
   std::string title;                                       // "MTD on corel5k"
   std::string command;                                     // how to make it again
   std::vector<std::pair<std::string, std::string>> facts;  // method, data, rows, seed, ...
-  nlohmann::json metrics;                                  // {"AP": .4, ...}
-  std::string metrics_part;                                // on which rows: "validation", "test"
-  nlohmann::json history;                                  // [{"epoch", "seconds", "losses", "validation"}]
-  nlohmann::json options;                                  // all settings
-  nlohmann::json details;                                  // prediction_details()
+  struct ViewFact {
+    std::string name;
+    std::size_t columns = 0;
+    double missing_train = 0,
+           missing = 0;  // share of the rows without it: to learn from, and those of the metrics
+  };
+  std::vector<ViewFact> views;
+  nlohmann::json metrics;    // {"AP": .4, ...}
+  nlohmann::json intervals;  // {"AP": [low, high], ...}, 95 %
+  nlohmann::json floor;  // {"AP": .3, ...}: what knowing the labels' frequencies alone gives on these rows
+  std::string metrics_part;   // on which rows: "validation", "test"
+  std::string caution;        // what else these rows were used for
+  std::string decision;       // how scores became yes or no
+  nlohmann::json history;     // [{"epoch", "seconds", "losses", "validation", "kept"}]
+  nlohmann::json options;     // all settings
+  nlohmann::json details;     // prediction_details()
+  nlohmann::json importance;  // what each view is good for: to_json(ViewSummary) (methods/view_summary.h)
 };
 void write_model_report(const ModelReport& report, const std::string& path);
 
@@ -37,10 +49,17 @@ class ReportSink {
   ReportSink(Page& page, std::string directory);  // without a directory: the page only
   void table(const ResultTable& table,
              std::size_t shown = 2000);  // the page shows so many rows, the files all
-  void plot(const std::string& name, const Svg& svg, const std::string& caption);
+  // Draws for wide pages and for telephones; the file is the wide drawing.
+  template <class Plot>
+  void plot(const std::string& name, Plot plot, const std::string& caption) {
+    const Svg wide = draw(plot);
+    plot.width = std::min(plot.width, kNarrow);
+    figure(name, wide, draw(plot), caption);
+  }
   Page& page() { return page_; }
 
  private:
+  void figure(const std::string& name, const Svg& wide, const Svg& narrow, const std::string& caption);
   std::string unique(const std::string& folder, const std::string& name);
   Page& page_;
   std::string directory_;
@@ -60,9 +79,13 @@ ResultTable timing_table(const ExperimentResults& results, const DataInfo& data)
 void show_timing(const ExperimentResults& results, ReportSink& sink);
 void show_details(const std::string& name, const nlohmann::json& details,
                   ReportSink& sink);  // labels, curves, reliability
+// The course of a metric on the validation rows, of the first member where there are several.
+Series validation_curve(const nlohmann::json& history, const std::string& metric);
 
 // Mean ± deviation of some values as a cell.
 TableCell mean_cell(const std::vector<double>& values, int digits = 3);
 std::string percent(double share);  // "50 %"
+// "; ± is the population standard deviation (divided by n) over 5 repetitions", or that there was one alone.
+std::string spread_words(std::size_t repetitions);
 
 }  // namespace lacuna

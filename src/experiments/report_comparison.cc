@@ -1,8 +1,9 @@
-// Methods against methods: the tables, the ranks, the significance tests, the radar charts.
+// Methods against methods: the tables, the ranks, the radar charts with the dots that read better.
 #include <fmt/core.h>
 
 #include <algorithm>
 #include <cmath>
+#include <optional>
 
 #include "experiments/published.h"
 #include "experiments/report.h"
@@ -10,10 +11,6 @@
 
 namespace lacuna {
 namespace {
-
-std::string p_text(double p) {
-  return p < 1e-4 ? "p < 0.0001" : fmt::format("p = {:.4f}", p);
-}
 
 ResultTable data_table(const ExperimentResults& results, const DataInfo& data) {
   ResultTable table;
@@ -70,9 +67,8 @@ ResultTable data_table(const ExperimentResults& results, const DataInfo& data) {
       table.rows.push_back(std::move(printed));
     }
   }
-  table.caption = fmt::format(
-      "{}: mean and standard deviation over {} repetition{}; the best value of each column is bold.",
-      data.name, repetitions, repetitions == 1 ? "" : "s");
+  table.caption = fmt::format("{}: means; the best value of each column is bold; {}.", data.name,
+                              spread_words(repetitions));
   if (theirs != nullptr)
     table.notes.push_back(
         "Italic rows are the figures printed in the paper that introduced MTD (NeurIPS 2023), as facts about "
@@ -118,150 +114,56 @@ void show_comparison(const ExperimentResults& results, ReportSink& sink) {
   }
 }
 
-void show_radars(const ExperimentResults& results, ReportSink& sink) {
-  sink.page().begin_gallery();
-  for (const auto& data : results.data) {
-    RadarPlot plot{.title = fmt::format("Six metrics on {}", data.name),
-                   .axes = paper_metrics(),
-                   .series = {},
-                   .size = 400};
-    for (const auto& method : results.methods) {
-      Series series{.name = method.title, .style = method.style, .lead = method.key == results.lead().key};
-      bool any = false;
-      for (const auto& metric : paper_metrics()) {
-        const auto values = results.values(data.name, method.key, metric);
-        series.y.push_back(values.empty() ? kMissing : mean(values));
-        any = any || !values.empty();
-      }
-      if (any) plot.series.push_back(std::move(series));
-    }
-    if (plot.series.empty()) continue;
-    sink.plot(results.name + "-radar-" + data.name, radar_plot(plot),
-              fmt::format("{}. Each axis runs from the worst method (centre) to the best (rim).", data.name));
+namespace {
+
+// Means over repetitions, and deviations, of the six metrics; nothing where the method has no cell.
+std::optional<Series> six_metrics(const ExperimentResults& results, const DataInfo& data,
+                                  const MethodInfo& method) {
+  Series series{.name = method.title, .style = method.style, .lead = method.key == results.lead().key};
+  bool any = false;
+  for (const auto& metric : paper_metrics()) {
+    const auto values = results.values(data.name, method.key, metric);
+    series.y.push_back(values.empty() ? kMissing : mean(values));
+    series.spread.push_back(values.size() < 2 ? 0 : deviation(values));
+    any = any || !values.empty();
   }
-  sink.page().end_gallery();
+  return any ? std::optional(std::move(series)) : std::nullopt;
 }
 
-void show_significance(const ExperimentResults& results, ReportSink& sink) {
-  const std::string metric = results.header.value("metric", "AP");
-  const double level = results.header.value("level", .05);
-  // Methods and data sets without holes.
-  std::vector<const MethodInfo*> methods;
-  std::vector<const DataInfo*> data;
-  for (const auto& method : results.methods) methods.push_back(&method);
-  for (const auto& one : results.data)
-    if (std::all_of(methods.begin(), methods.end(),
-                    [&](const auto* m) { return !results.values(one.name, m->key, metric).empty(); }))
-      data.push_back(&one);
-  const std::size_t k = methods.size(), n = data.size();
-  if (k < 2) return;
-  sink.page().paragraph(fmt::format("All tests use {} and the level {}.", metric, level));
-  const MethodInfo& lead = results.lead();
-  if (n >= 2) {
-    Matrix<double> values(n, k);
-    for (std::size_t i = 0; i < n; ++i)
-      for (std::size_t j = 0; j < k; ++j)
-        values(i, j) = mean(results.values(data[i]->name, methods[j]->key, metric));
-    const Friedman test = friedman(values);
-    const double difference = critical_difference(level, k, n);
-    std::string verdict = test.rejects(level) ? "The methods are not all alike."
-                                              : "That all methods are alike cannot be ruled out.";
-    if (std::isinf(test.f)) verdict = "Every data set ranks the methods alike, so F has no bound.";
-    sink.page().paragraph(fmt::format(
-        "Friedman's test over {} data sets and {} methods: chi-squared {:.2f} ({}); with the correction of "
-        "Iman and "
-        "Davenport F({}, {}) = {:.2f} ({}). {} Nemenyi's critical difference of mean ranks is {:.2f}{}.",
-        n, k, test.chi_squared, p_text(test.chi_squared_p), k - 1, (k - 1) * (n - 1), test.f,
-        p_text(test.f_p), verdict, difference,
-        difference > static_cast<double>(k - 1)
-            ? ", more than ranks can differ: so few data sets cannot tell any pair apart"
-            : ""));
-    RankPlot plot{.title = "Mean ranks and critical difference",
-                  .names = {},
-                  .mean_ranks = test.mean_ranks,
-                  .critical_difference = difference,
-                  .groups = rank_groups(test.mean_ranks, difference),
-                  .lead = lead.title};
-    for (const auto* method : methods) plot.names.push_back(method->title);
-    sink.plot(results.name + "-critical-difference", rank_plot(plot),
-              fmt::format("Mean rank of each method by {} over {} data sets, best at the left. Methods "
-                          "joined by a bar do not "
-                          "differ significantly (Nemenyi, level {}).",
-                          metric, n, level));
-    ResultTable table;
-    table.name = results.name + "-wilcoxon";
-    table.caption = fmt::format(
-        "{} against each other method over the data sets: Wilcoxon's signed ranks, p adjusted by Holm.",
-        lead.title);
-    table.header = {"against", "wins", "losses", "R+", "R-", "p", "p (Holm)", "significant"};
-    std::vector<const MethodInfo*> others;
-    std::vector<Wilcoxon> tests;
-    std::vector<double> p;
-    const auto means = [&](const MethodInfo& method) {
-      std::vector<double> column;
-      for (const auto* one : data) column.push_back(mean(results.values(one->name, method.key, metric)));
-      return column;
-    };
-    const auto ours = means(lead);
-    for (const auto* method : methods) {
-      if (method->key == lead.key) continue;
-      others.push_back(method);
-      tests.push_back(wilcoxon(ours, means(*method)));
-      p.push_back(tests.back().p);
+}  // namespace
+
+void show_radars(const ExperimentResults& results, ReportSink& sink) {
+  for (const auto& data : results.data) {
+    RadarPlot radar{
+        .title = fmt::format("Six metrics on {}", data.name), .axes = paper_metrics(), .series = {}};
+    DotPlot dots{.title = fmt::format("Six metrics on {}, method by method", data.name),
+                 .axes = paper_metrics(),
+                 .series = {},
+                 .least_span = .02};
+    std::size_t repetitions = 0;
+    for (const auto& method : results.methods) {
+      const auto series = six_metrics(results, data, method);
+      if (!series) continue;
+      repetitions = std::max(repetitions, results.values(data.name, method.key, "AP").size());
+      radar.series.push_back(*series);
+      dots.series.push_back(*series);
     }
-    const auto adjusted = holm(p);
-    for (std::size_t i = 0; i < others.size(); ++i) {
-      const auto theirs = means(*others[i]);
-      double wins = 0, losses = 0;
-      for (std::size_t d = 0; d < n; ++d) wins += ours[d] > theirs[d], losses += ours[d] < theirs[d];
-      table.rows.push_back({others[i]->title, TableCell::number(wins, 0), TableCell::number(losses, 0),
-                            TableCell::number(tests[i].plus, 1), TableCell::number(tests[i].minus, 1),
-                            TableCell::number(p[i], 4), TableCell::number(adjusted[i], 4),
-                            adjusted[i] < level ? "yes" : "no"});
-    }
-    const double least = 2 / std::pow(2, static_cast<double>(n));
-    if (least * static_cast<double>(others.size()) >= level)
-      table.notes.push_back(fmt::format(
-          "With {} data sets the smallest possible p is {:.4f}, so after Holm's correction nothing "
-          "can be significant here, however clear the differences are.",
-          n, least));
-    sink.table(table);
-  } else {
-    sink.page().paragraph(
-        "Friedman's and Wilcoxon's tests compare over data sets and need at least two of them.");
-  }
-  // Repetitions on each data set.
-  const auto& mask = results.header.at("mask");
-  const double train = mask.value("train", .7), val = mask.value("val", .15);
-  const bool authors = results.header.value("protocol", "strict") == "authors";
-  const double test_share = authors ? 1 - train : 1 - train - val;
-  for (const auto* one : data) {
-    const auto ours = results.values(one->name, lead.key, metric);
-    if (ours.size() < 2) continue;
-    ResultTable table;
-    table.name = results.name + "-resampled-t-" + one->name;
-    table.caption = fmt::format(
-        "{}: {} against each other method over {} repetitions; t corrected for overlapping training sets, p "
-        "adjusted by Holm.",
-        one->name, lead.title, ours.size());
-    table.header = {"against", "difference", "t", "p", "p (Holm)", "significant"};
-    std::vector<const MethodInfo*> others;
-    std::vector<PairedT> tests;
-    std::vector<double> p;
-    for (const auto* method : methods) {
-      const auto theirs = results.values(one->name, method->key, metric);
-      if (method->key == lead.key || theirs.size() != ours.size()) continue;
-      others.push_back(method);
-      tests.push_back(corrected_resampled_t(ours, theirs, test_share / train));
-      p.push_back(tests.back().p);
-    }
-    const auto adjusted = holm(p);
-    for (std::size_t i = 0; i < others.size(); ++i)
-      table.rows.push_back({others[i]->title, TableCell::number(tests[i].difference, 4),
-                            TableCell::number(tests[i].t, 2), TableCell::number(p[i], 4),
-                            TableCell::number(adjusted[i], 4),
-                            adjusted[i] < level ? (tests[i].difference > 0 ? "better" : "worse") : "no"});
-    if (!table.rows.empty()) sink.table(table);
+    if (radar.series.empty()) continue;
+    sink.page().begin_gallery();
+    sink.plot(
+        results.name + "-radar-" + data.name, radar,
+        fmt::format(
+            "{}. Each axis runs from the worst method (centre) to the best (rim), whatever lies between "
+            "them: the shape compares ranks, not distances.",
+            data.name));
+    sink.plot(
+        results.name + "-dots-" + data.name, dots,
+        fmt::format(
+            "{}: the same numbers, each metric on a scale of its own; the dashed line is the best method{}.",
+            data.name,
+            repetitions > 1 ? ", bars are ± one deviation; " + spread_words(repetitions)
+                            : "; " + spread_words(repetitions)));
+    sink.page().end_gallery();
   }
 }
 

@@ -3,8 +3,11 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
+#include <set>
 
+#include "base/text.h"
 #include "experiments/published.h"
 #include "experiments/report.h"
 #include "experiments/statistics.h"
@@ -30,6 +33,16 @@ std::vector<T> coordinates(const ExperimentResults& results, const std::string& 
 
 double mean_or_missing(const std::vector<double>& values) {
   return values.empty() ? kMissing : mean(values);
+}
+
+// The most repetitions that any cell of a figure has.
+std::size_t repetitions_of(const ExperimentResults& results, const std::string& data,
+                           const std::string& figure) {
+  std::size_t most = 0;
+  for (const auto& cell : results.cells)
+    if (cell.data == data && cell.place.value("figure", "") == figure && cell.result.is_object())
+      most = std::max(most, cell.fold + 1);
+  return most;
 }
 
 std::vector<Series> against(const ExperimentResults& results, const DataInfo& data, const std::string& metric,
@@ -92,9 +105,8 @@ void show_ablation(const ExperimentResults& results, ReportSink& sink) {
         for (auto& cell : italic) cell.theirs = true;
         table.rows.push_back(std::move(italic));
       }
-      table.caption =
-          fmt::format("{}, {}: parts of the network and of its loss added and taken away; {} repetition{}.",
-                      data.name, method.title, repetitions, repetitions == 1 ? "" : "s");
+      table.caption = fmt::format("{}, {}: parts of the network and of its loss added and taken away; {}.",
+                                  data.name, method.title, spread_words(repetitions));
       table.notes.push_back(
           "s_ch: one channel; d_ch: a shared and a proprietary channel; L_gc: label-guided graph; L_re: "
           "reconstruction; MTD: all "
@@ -103,55 +115,155 @@ void show_ablation(const ExperimentResults& results, ReportSink& sink) {
     }
 }
 
+namespace {
+
+// Noise should not look like an effect: charts of metrics span at least so much.
+constexpr double kLeastSpan = .02;
+
+HeatMap alpha_beta_map(const ExperimentResults& results, const DataInfo& data, const MethodInfo& method,
+                       const std::string& metric) {
+  const auto alphas = coordinates<double>(results, "alpha", "alpha-beta");
+  const auto betas = coordinates<double>(results, "beta", "alpha-beta");
+  HeatMap map{.title = fmt::format("{} against alpha and beta on {}", metric, data.name),
+              .x_label = "beta",
+              .y_label = "alpha",
+              .value_label = metric,
+              .panels = {{"", Matrix<double>(alphas.size(), betas.size())}},
+              .mark_best = true,
+              .width = 520};
+  for (double beta : betas) map.columns.push_back(fmt::format("{:g}", beta));
+  for (std::size_t a = 0; a < alphas.size(); ++a) {
+    map.rows.push_back(fmt::format("{:g}", alphas[a]));
+    for (std::size_t b = 0; b < betas.size(); ++b) {
+      double& value = map.panels[0].values(a, b);
+      value = mean_or_missing(
+          results.values(data.name, method.key, metric,
+                         {{"figure", "alpha-beta"}, {"alpha", alphas[a]}, {"beta", betas[b]}}));
+      map.colours.add(value);
+    }
+  }
+  return map;
+}
+
+// The largest deviation over repetitions in a figure; NaN with one repetition.
+double largest_deviation(const ExperimentResults& results, const DataInfo& data, const MethodInfo& method,
+                         const std::string& metric, const std::string& figure) {
+  double most = kMissing;
+  for (const auto& cell : results.cells) {
+    if (cell.fold != 0 || cell.place.value("figure", "") != figure || cell.method != method.key) continue;
+    json where = {{"figure", figure}};
+    for (const char* key : {"alpha", "beta"})
+      if (cell.place.contains(key)) where[key] = cell.place[key];
+    const auto values = results.values(data.name, method.key, metric, where);
+    if (values.size() > 1) most = std::isnan(most) ? deviation(values) : std::max(most, deviation(values));
+  }
+  return most;
+}
+
+void show_alpha_beta(const ExperimentResults& results, const DataInfo& data, const MethodInfo& method,
+                     const std::string& metric, const std::string& stem, ReportSink& sink) {
+  HeatMap map = alpha_beta_map(results, data, method, metric);
+  if (map.colours.empty()) return;
+  const double differ = map.colours.span();
+  const double noise = largest_deviation(results, data, method, metric, "alpha-beta");
+  map.colours.widen(kLeastSpan);
+  const std::size_t repetitions = repetitions_of(results, data.name, "alpha-beta");
+  sink.plot(stem + "-alpha-beta", map,
+            fmt::format(
+                "{} against the weights of the graph loss (alpha) and of the contrast (beta), on logarithmic "
+                "steps; the best is framed. The values differ by {:.3f} in all; {}. The colours span {:.3f}.",
+                metric, differ,
+                std::isnan(noise)
+                    ? "there was one repetition, so a difference of this size may be chance"
+                    : fmt::format("the largest deviation over {} repetitions is {:.3f}", repetitions, noise),
+                map.colours.span()));
+}
+
+}  // namespace
+
 void show_sensitivity(const ExperimentResults& results, ReportSink& sink) {
   const std::string metric = results.header.value("metric", "AP");
   for (const auto& data : results.data)
     for (const auto& method : results.methods) {
       sink.page().heading(fmt::format("{}, {}", data.name, method.title));
-      sink.page().begin_gallery(true);
-      const auto alphas = coordinates<double>(results, "alpha", "alpha-beta");
-      const auto betas = coordinates<double>(results, "beta", "alpha-beta");
-      HeatMap surface{.title = fmt::format("{} against alpha and beta on {}", metric, data.name),
-                      .x_label = "beta",
-                      .y_label = "alpha",
-                      .columns = {},
-                      .rows = {},
-                      .values = Matrix<double>(alphas.size(), betas.size()),
-                      .mark_best = true,
-                      .cell = 58};
-      for (double beta : betas) surface.columns.push_back(fmt::format("{:g}", beta));
-      bool any = false;
-      for (std::size_t a = 0; a < alphas.size(); ++a) {
-        surface.rows.push_back(fmt::format("{:g}", alphas[a]));
-        for (std::size_t b = 0; b < betas.size(); ++b) {
-          surface.values(a, b) = mean_or_missing(
-              results.values(data.name, method.key, metric,
-                             {{"figure", "alpha-beta"}, {"alpha", alphas[a]}, {"beta", betas[b]}}));
-          any = any || std::isfinite(surface.values(a, b));
-        }
-      }
       const std::string stem = fmt::format("{}-{}-{}", results.name, data.name, method.key);
-      if (any)
-        sink.plot(stem + "-alpha-beta", heat_map(surface),
-                  fmt::format("{} against the weights of the graph loss (alpha) and of the contrast (beta); "
-                              "the best is framed.",
-                              metric));
+      show_alpha_beta(results, data, method, metric, stem, sink);
+      sink.page().begin_gallery();
+      ExperimentResults one = results;
+      one.methods = {method};
       for (const auto& [figure, label] : {std::pair("gamma", "gamma"), std::pair("sigma", "mask rate")}) {
-        ExperimentResults one = results;
-        one.methods = {method};
         LinePlot plot{.title = fmt::format("{} against {} on {}", metric, label, data.name),
                       .x_label = label,
                       .y_label = metric,
                       .series = against(one, data, metric, figure, figure),
                       .log_x = std::string(figure) == "gamma",
-                      .width = 520,
-                      .height = 300};
+                      .least_span = kLeastSpan,
+                      .height = 280};
         if (!plot.series.empty())
-          sink.plot(stem + "-" + figure, line_plot(plot), fmt::format("{} against {}.", metric, label));
+          sink.plot(stem + "-" + figure, plot,
+                    fmt::format(
+                        "{} against the {}; {}.", metric,
+                        std::string(figure) == "gamma" ? "weight of the reconstruction (gamma)" : "mask rate",
+                        spread_words(repetitions_of(results, data.name, figure))));
       }
       sink.page().end_gallery();
     }
 }
+
+namespace {
+
+// The cosines of one kind ("sample", "mean") at all epochs, as maps beside each other. A channel's cosine with itself
+// is 1 by definition and would leave no colour for the others: it is left out.
+HeatMap similarity_maps(const json& found, const char* what, const std::vector<std::string>& names) {
+  const std::size_t h = names.size();
+  HeatMap map{.title = "Channel similarity by epoch",
+              .value_label = "cosine",
+              .columns = names,
+              .rows = names,
+              .diverging = true,
+              .numbers = false,
+              .width = kFull};
+  Extent sizes;
+  sizes.add(.1);
+  for (const auto& epoch : found.at("epochs")) {
+    HeatMap::Panel panel{fmt::format("after epoch {}", epoch.at("epoch").get<int>()), Matrix<double>(h, h)};
+    for (std::size_t a = 0; a < h; ++a)
+      for (std::size_t b = 0; b < h; ++b) {
+        const auto& value = epoch.at(what)[a][b];
+        panel.values(a, b) = a != b && value.is_number() ? value.get<double>() : kMissing;
+        sizes.add(std::abs(panel.values(a, b)));
+      }
+    map.panels.push_back(std::move(panel));
+  }
+  map.colours = {-sizes.high, sizes.high};
+  return map;
+}
+
+// What the maps show, in numbers: mean cosines between kinds of channels, epoch by epoch.
+ResultTable similarity_table(const json& found, std::size_t views) {
+  ResultTable table;
+  table.header = {"epoch", "shared with shared", "own with own", "shared with own, same view",
+                  "shared with own, other views"};
+  for (const auto& epoch : found.at("epochs")) {
+    std::array<double, 4> sum{}, count{};
+    for (std::size_t a = 0; a < 2 * views; ++a)
+      for (std::size_t b = 0; b < a; ++b) {
+        const auto& value = epoch.at("mean")[a][b];
+        if (!value.is_number()) continue;
+        const bool own_a = a >= views, own_b = b >= views;
+        const std::size_t kind = own_a == own_b ? (own_a ? 1 : 0) : a % views == b % views ? 2 : 3;
+        sum[kind] += value.get<double>();
+        ++count[kind];
+      }
+    std::vector<TableCell> row = {TableCell::number(epoch.at("epoch").get<double>(), 0)};
+    for (std::size_t kind = 0; kind < 4; ++kind)
+      row.push_back(count[kind] > 0 ? TableCell::number(sum[kind] / count[kind], 3) : TableCell("-"));
+    table.rows.push_back(std::move(row));
+  }
+  return table;
+}
+
+}  // namespace
 
 void show_similarity(const ExperimentResults& results, ReportSink& sink) {
   for (const auto& data : results.data)
@@ -161,104 +273,128 @@ void show_similarity(const ExperimentResults& results, ReportSink& sink) {
       const json& found = cells[0]->result["similarity"];
       if (found.at("epochs").empty()) continue;
       const std::size_t m = found.at("views").size(), h = found["epochs"][0].at("sample").size();
-      std::vector<std::string> names;
+      std::vector<std::string> names, views;
       for (std::size_t v = 0; v < h; ++v) names.push_back(fmt::format("{}{}", v < m ? "S" : "O", v % m + 1));
-      std::string views;
       for (std::size_t v = 0; v < m; ++v)
-        views += fmt::format("{}{} {}", v ? ", " : "", v + 1, found["views"][v].get<std::string>());
+        views.push_back(fmt::format("{} {}", v + 1, found["views"][v].get<std::string>()));
       sink.page().heading(fmt::format("{}, {}", data.name, method.title));
-      sink.page().paragraph(
-          fmt::format("Cosines between channels: S is the shared feature of a view, O its own; views: {}. "
-                      "Blue is alike, orange "
-                      "opposite; grey where the item lacks a view.",
-                      views));
-      for (const char* what : {"sample", "mean"}) {
-        sink.page().begin_gallery();
-        for (const auto& epoch : found.at("epochs")) {
-          HeatMap map{.title = fmt::format("Channel similarity after epoch {}", epoch.at("epoch").get<int>()),
-                      .columns = names,
-                      .rows = names,
-                      .values = Matrix<double>(h, h),
-                      .diverging = true,
-                      .numbers = false,
-                      .cell = std::clamp(300. / static_cast<double>(h), 8., 30.)};
-          for (std::size_t a = 0; a < h; ++a)
-            for (std::size_t b = 0; b < h; ++b) {
-              const auto& value = epoch.at(what)[a][b];
-              map.values(a, b) = value.is_number() ? value.get<double>() : kMissing;
-            }
-          sink.plot(fmt::format("{}-{}-{}-{}", results.name, data.name, what, epoch.at("epoch").get<int>()),
-                    heat_map(map),
-                    fmt::format("{}, epoch {}",
-                                std::string(what) == "sample" ? "one item" : "mean over all test items",
-                                epoch.at("epoch").get<int>()));
-        }
-        sink.page().end_gallery();
-      }
+      sink.page().paragraph(fmt::format(
+          "Cosines between channels: S is the shared feature of a view, O its own; views: {}. Blue is alike, "
+          "orange opposite, by the square root of the cosine, so that small ones are seen; grey where there "
+          "is "
+          "nothing to compare, and on the diagonal, which is 1.",
+          join(views, ", ")));
+      const std::string stem = fmt::format("{}-{}", results.name, data.name);
+      for (const auto& [what, words] : {std::pair("sample", "one item with as many views as any"),
+                                        std::pair("mean", "mean over all test items")})
+        sink.plot(fmt::format("{}-{}", stem, what), similarity_maps(found, what, names),
+                  fmt::format("{}, {}.", data.name, words));
+      ResultTable table = similarity_table(found, m);
+      table.name = stem + "-cosines";
+      table.caption = fmt::format("{}: mean cosines over all test items, in numbers.", data.name);
+      sink.table(table);
     }
 }
 
+namespace {
+
+// The shares at which a figure has no cell though another has: they could not be drawn.
+std::string dropped_rates(const ExperimentResults& results, const std::string& figure, const DataInfo& data) {
+  std::set<double> here, all;
+  for (const auto& cell : results.cells) {
+    if (cell.data != data.name || !cell.place.contains("rate")) continue;
+    all.insert(cell.place["rate"].get<double>());
+    if (cell.place.value("figure", "") == figure) here.insert(cell.place["rate"].get<double>());
+  }
+  std::vector<std::string> gone;
+  for (double rate : all)
+    if (!here.contains(rate)) gone.push_back(fmt::format("{:g}", rate));
+  if (gone.empty()) return "";
+  return fmt::format(
+      " Not shown: {}. With {} views at most {:.3g} of them can be missing if every item keeps one.",
+      join(gone, ", "), data.views.size(), 1 - 1 / static_cast<double>(data.views.size()));
+}
+
+ResultTable rates_table(const ExperimentResults& results, const DataInfo& data, const std::string& figure,
+                        const std::string& metric) {
+  ResultTable table;
+  table.name = fmt::format("{}-{}-{}", results.name, data.name, figure);
+  table.caption = fmt::format("{}: {} by share of missing {}; {}.{}", data.name, metric, figure,
+                              spread_words(repetitions_of(results, data.name, figure)),
+                              dropped_rates(results, figure, data));
+  table.header = {"method"};
+  const auto rates = coordinates<double>(results, "rate", figure);
+  for (double rate : rates) table.header.push_back(fmt::format("{:g}", rate));
+  if (rates.empty()) return table;
+  for (const auto& method : results.methods) {
+    std::vector<TableCell> row = {method.title};
+    for (double rate : rates)
+      row.push_back(
+          mean_cell(results.values(data.name, method.key, metric, {{"figure", figure}, {"rate", rate}})));
+    table.rows.push_back(std::move(row));
+  }
+  return table;
+}
+
+ResultTable without_table(const ExperimentResults& results, const DataInfo& data, const std::string& metric) {
+  std::vector<std::string> left_out = {""};
+  for (const auto& view : data.views) left_out.push_back(view.first);
+  ResultTable table;
+  table.name = fmt::format("{}-{}-without", results.name, data.name);
+  table.caption = fmt::format(
+      "{}: {} with one view left out everywhere and no other view hidden; the difference to all views in "
+      "brackets.",
+      data.name, metric);
+  table.header = {"method"};
+  for (const auto& view : left_out) table.header.push_back(view.empty() ? "all views" : "without " + view);
+  bool any = false;
+  for (const auto& method : results.methods) {
+    std::vector<TableCell> row = {method.title};
+    double all = kMissing;
+    for (const auto& view : left_out) {
+      const auto values =
+          results.values(data.name, method.key, metric, {{"figure", "without"}, {"view", view}});
+      TableCell cell = mean_cell(values);
+      cell.deviation = kMissing;
+      any = any || !values.empty();
+      if (view.empty())
+        all = mean_or_missing(values);
+      else if (!values.empty() && std::isfinite(all))
+        cell.text += fmt::format(" ({:+.3f})", mean(values) - all);
+      row.push_back(cell);
+    }
+    table.rows.push_back(std::move(row));
+  }
+  if (!any) table.rows.clear();
+  return table;
+}
+
+}  // namespace
+
 void show_missing(const ExperimentResults& results, ReportSink& sink) {
-  const std::string main_metric = results.header.value("metric", "AP");
+  const std::string metric = results.header.value("metric", "AP");
   for (const auto& data : results.data) {
     sink.page().heading(data.name);
-    sink.page().begin_gallery(true);
-    for (const auto& [figure, label] :
-         {std::pair("views", "share of missing views"), std::pair("labels", "share of missing labels")}) {
-      LinePlot plot{.title = fmt::format("{} against the {} on {}", main_metric, label, data.name),
-                    .x_label = label,
-                    .y_label = main_metric,
-                    .series = against(results, data, main_metric, figure, "rate")};
+    sink.page().begin_gallery();
+    for (const char* figure : {"views", "labels"}) {
+      LinePlot plot{
+          .title = fmt::format("{} against the share of missing {} on {}", metric, figure, data.name),
+          .x_label = fmt::format("share of missing {}", figure),
+          .y_label = metric,
+          .series = against(results, data, metric, figure, "rate"),
+          .least_span = kLeastSpan};
+      const bool banded = !plot.series.empty() && !plot.series.front().spread.empty();
       if (!plot.series.empty())
-        sink.plot(fmt::format("{}-{}-{}", results.name, data.name, figure), line_plot(plot),
-                  fmt::format("{} against the {}.", main_metric, label));
+        sink.plot(fmt::format("{}-{}-{}", results.name, data.name, figure), plot,
+                  fmt::format("{} against the share of missing {}{}.{}", metric, figure,
+                              banded ? "; " + spread_words(repetitions_of(results, data.name, figure)) : "",
+                              dropped_rates(results, figure, data)));
     }
     sink.page().end_gallery();
-    for (const auto& [figure, label] : {std::pair("views", "views"), std::pair("labels", "labels")}) {
-      ResultTable table;
-      table.name = fmt::format("{}-{}-{}", results.name, data.name, figure);
-      table.caption = fmt::format("{}: {} by share of missing {}.", data.name, main_metric, label);
-      table.header = {"method"};
-      const auto rates = coordinates<double>(results, "rate", figure);
-      for (double rate : rates) table.header.push_back(fmt::format("{:g}", rate));
-      for (const auto& method : results.methods) {
-        std::vector<TableCell> row = {method.title};
-        for (double rate : rates)
-          row.push_back(mean_cell(
-              results.values(data.name, method.key, main_metric, {{"figure", figure}, {"rate", rate}})));
-        table.rows.push_back(std::move(row));
-      }
-      if (!rates.empty()) sink.table(table);
-    }
-    std::vector<std::string> left_out = {""};
-    for (const auto& view : data.views) left_out.push_back(view.first);
-    ResultTable table;
-    table.name = fmt::format("{}-{}-without", results.name, data.name);
-    table.caption = fmt::format(
-        "{}: {} with one view left out everywhere, no other view missing; the difference to all views in "
-        "brackets.",
-        data.name, main_metric);
-    table.header = {"method"};
-    for (const auto& view : left_out) table.header.push_back(view.empty() ? "all views" : "without " + view);
-    bool any = false;
-    for (const auto& method : results.methods) {
-      std::vector<TableCell> row = {method.title};
-      double all = kMissing;
-      for (const auto& view : left_out) {
-        const auto values =
-            results.values(data.name, method.key, main_metric, {{"figure", "without"}, {"view", view}});
-        TableCell cell = mean_cell(values);
-        cell.deviation = kMissing;
-        any = any || !values.empty();
-        if (view.empty())
-          all = mean_or_missing(values);
-        else if (!values.empty() && std::isfinite(all))
-          cell.text += fmt::format(" ({:+.3f})", mean(values) - all);
-        row.push_back(cell);
-      }
-      table.rows.push_back(std::move(row));
-    }
-    if (any) sink.table(table);
+    for (const ResultTable& table :
+         {rates_table(results, data, "views", metric), rates_table(results, data, "labels", metric),
+          without_table(results, data, metric)})
+      if (!table.rows.empty()) sink.table(table);
   }
 }
 

@@ -54,5 +54,7 @@ class Svg {
 };
 
 double text_width(std::string_view text, double size = 12);  // estimate in user units
+// As much of a name as fits into `width`, never half a code point.
+std::string fitting(std::string_view name, double width, double size = 12);
 
 }  // namespace lacuna

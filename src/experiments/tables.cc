@@ -179,8 +179,12 @@ std::string ResultTable::html() const {
     out +=
         "<label class=\"filter\" hidden>filter <input type=\"search\" autocomplete=\"off\" "
         "spellcheck=\"false\"></label>";
-  out += fmt::format("<div class=\"scroll{}\"><table class=\"data\"><thead><tr>",
-                     rows.size() > 40 ? " long" : "");
+  const bool prose = std::any_of(rows.begin(), rows.end(), [](const auto& row) {
+    return std::any_of(row.begin(), row.end(), [](const TableCell& cell) { return cell.text.size() > 48; });
+  });
+  out +=
+      fmt::format("<div class=\"scroll{}\" tabindex=\"0\"><table class=\"data{}{}\"><thead><tr>",
+                  rows.size() > 40 ? " long" : "", header.size() > 8 ? " many" : "", prose ? " prose" : "");
   for (std::size_t j = 0; j < header.size(); ++j)
     out += fmt::format("<th scope=\"col\"{}><bdi>{}</bdi></th>", numeric[j] ? " class=\"n\"" : "",
                        escape_xml(header[j]));

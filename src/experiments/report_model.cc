@@ -1,0 +1,295 @@
+// The page about one model, or about one set of scores.
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "base/files.h"
+#include "base/text.h"
+#include "data/metrics.h"
+#include "experiments/report.h"
+
+namespace lacuna {
+
+using nlohmann::json;
+
+namespace {
+
+json metric(const json& metrics, const std::string& name) {
+  return metrics.is_object() ? metrics.value(name, json()) : json();
+}
+
+TableCell number_or_dash(const json& value, int digits) {
+  return value.is_number() ? TableCell::number(value.get<double>(), digits) : TableCell("-");
+}
+
+// "0.391 to 0.437", or "".
+std::string interval_text(const json& interval) {
+  if (!interval.is_array() || interval.size() != 2 || !interval[0].is_number() || !interval[1].is_number())
+    return "";
+  return fmt::format("{:.3f} to {:.3f}", interval[0].get<double>(), interval[1].get<double>());
+}
+
+std::string lead_text(const ModelReport& report) {
+  std::string text = report.title + ".";
+  if (const json ap = metric(report.metrics, "AP"); ap.is_number()) {
+    const std::string interval = interval_text(metric(report.intervals, "AP"));
+    text +=
+        fmt::format(" On the {} rows the average precision is {:.3f}{}", report.metrics_part,
+                    ap.get<double>(), interval.empty() ? "" : fmt::format(" (95 % interval {})", interval));
+    if (const json floor = metric(report.floor, "AP"); floor.is_number())
+      text += fmt::format("; knowing only how frequent each label is gives {:.3f}", floor.get<double>());
+    text += ".";
+  }
+  if (const json first = metric(report.metrics, "1-OE"); first.is_number())
+    text +=
+        fmt::format(" The label ranked first is right for {} of the items.", percent(first.get<double>()));
+  return text;
+}
+
+void show_views(const ModelReport& report, ReportSink& sink) {
+  ResultTable table;
+  table.name = "views";
+  table.caption =
+      fmt::format("The views, and the share of rows without them: to learn from, and among the {} rows.",
+                  report.metrics_part);
+  table.header = {"view", "columns", "missing, training", "missing, " + report.metrics_part};
+  for (const auto& view : report.views)
+    table.rows.push_back({view.name, TableCell::number(static_cast<double>(view.columns), 0),
+                          TableCell(percent(view.missing_train)), TableCell(percent(view.missing))});
+  sink.page().section("Views");
+  sink.table(table);
+}
+
+// What each metric asks, for readers who meet it here first.
+const char* metric_words(const std::string& name) {
+  static const std::pair<const char*, const char*> kWords[] = {
+      {"AP",
+       "average precision: of the labels ranked down to each true one, how many are true; mean over items"},
+      {"1-HL", "one less Hamming loss: share of label decisions that are right"},
+      {"1-RL", "one less ranking loss: share of pairs of a true and a false label in the right order"},
+      {"AUC", "area under the ROC curve over each item's labels"},
+      {"1-OE", "one less one-error: share of items whose first label is true"},
+      {"1-Cov", "one less coverage: how little of the ranking must be read to meet all true labels"},
+      {"macro-AUC", "area under the ROC curve of each label over items, mean over labels"},
+      {"macro-F1", "F1 of each label's decisions, mean over labels"},
+      {"micro-F1", "F1 of all decisions together"},
+  };
+  for (const auto& [metric, words] : kWords)
+    if (name == metric) return words;
+  return "";
+}
+
+void show_metrics(const ModelReport& report, ReportSink& sink) {
+  Page& page = sink.page();
+  page.section("Metrics");
+  if (!report.caution.empty()) page.paragraph(report.caution);
+  if (!report.decision.empty()) page.paragraph(report.decision);
+  ResultTable table;
+  table.name = "metrics";
+  table.caption = fmt::format("On the {} rows; higher is better for all of them.", report.metrics_part);
+  const bool intervals = report.intervals.is_object() && !report.intervals.empty(),
+             floor = report.floor.is_object() && !report.floor.empty();
+  table.header = {"metric", "value"};
+  std::vector<std::pair<std::string, std::string>> words;
+  if (intervals) table.header.push_back("95 % interval");
+  if (floor) table.header.push_back("floor");
+  for (const auto& name : metric_names()) {
+    const json value = metric(report.metrics, name);
+    if (value.is_null()) continue;
+    std::vector<TableCell> row = {name, number_or_dash(value, 4)};
+    if (intervals) row.emplace_back(interval_text(metric(report.intervals, name)));
+    if (floor) row.push_back(number_or_dash(metric(report.floor, name), 4));
+    words.emplace_back(name, metric_words(name));
+    table.rows.push_back(std::move(row));
+  }
+  if (floor)
+    table.notes.push_back(
+        "Floor: the same metric when every item gets the labels' frequencies in the training rows as its "
+        "scores. A model "
+        "that is no better has learned nothing from the views.");
+  if (intervals) table.notes.push_back("Intervals: percentiles over resampled rows.");
+  sink.table(table);
+  page.definitions(words);
+}
+
+void show_course(const ModelReport& report, ReportSink& sink) {
+  const json& last = report.history.back();
+  LinePlot curves{
+      .title = "Metrics on validation rows", .x_label = "epoch", .y_label = "value", .series = {}};
+  int style = 0;
+  for (const char* name : {"AP", "1-RL", "AUC", "1-OE", "1-Cov"}) {
+    Series series = validation_curve(report.history, name);
+    series.name = name;
+    series.style = style++;
+    series.lead = series.style == 0;
+    if (series.x.size() > 1) curves.series.push_back(std::move(series));
+  }
+  LinePlot losses{.title = "Losses", .x_label = "epoch", .y_label = "loss", .series = {}};
+  for (const auto& line : report.history) {
+    if (line.value("member", 0) != 0 || !line.contains("losses")) continue;
+    for (const auto& [name, value] : line["losses"].items()) {
+      if (!value.is_number()) continue;
+      auto at = std::find_if(losses.series.begin(), losses.series.end(),
+                             [&](const Series& s) { return s.name == name; });
+      if (at == losses.series.end()) {
+        losses.series.push_back(
+            {.name = name, .style = static_cast<int>(losses.series.size()), .lead = name == "total"});
+        at = losses.series.end() - 1;
+      }
+      at->x.push_back(line.value("epoch", 0.));
+      at->y.push_back(value.get<double>());
+    }
+  }
+  const bool members = last.value("member", 0) > 0;
+  std::string kept;
+  json first_member;  // the last line of the member that is drawn
+  for (const auto& line : report.history)
+    if (line.value("member", 0) == 0) first_member = line;
+  if (const auto epoch = first_member.value("kept", 0.); epoch > 0) {
+    curves.guide = losses.guide = LinePlot::Guide{epoch, fmt::format("kept: epoch {:g}", epoch)};
+    kept = " The dashed line is the epoch whose parameters were kept.";
+  }
+  const std::string whose = members ? " of the first member" : "";
+  sink.page().section("Learning");
+  sink.page().begin_gallery();
+  if (!curves.series.empty())
+    sink.plot("validation", curves, fmt::format("Metrics on validation rows by epoch{}.{}", whose, kept));
+  if (!losses.series.empty())
+    sink.plot(
+        "losses", losses,
+        fmt::format("Training losses by epoch{}: the total as it is minimised, its parts before weighting.{}",
+                    whose, kept));
+  sink.page().end_gallery();
+}
+
+// --- what each view is good for (methods/view_summary.h, as JSON) ---
+
+std::string with_interval(const json& value, const json& interval, int digits, bool sign) {
+  if (!value.is_number()) return "-";
+  const auto text = [&](double x) {
+    return sign ? fmt::format("{:+.{}f}", x, digits) : fmt::format("{:.{}f}", x, digits);
+  };
+  std::string cell = text(value.get<double>());
+  if (interval.is_array() && interval.size() == 2 && interval[0].is_number() && interval[1].is_number())
+    cell += fmt::format(" ({} to {})", text(interval[0].get<double>()), text(interval[1].get<double>()));
+  return cell;
+}
+
+ResultTable importance_table(const json& views) {
+  ResultTable table;
+  table.name = "importance";
+  table.caption = "What each view is good for, on the items that have it; 95 % intervals in brackets.";
+  table.header = {"view", "items", "mean |Shapley value|", "AP lost without it"};
+  for (const auto& view : views)
+    table.rows.push_back(
+        {view.at("view").get<std::string>(), number_or_dash(view.at("items"), 0),
+         with_interval(view.value("effect", json()), view.value("effect_interval", json()), 3, false),
+         with_interval(view.value("ap_loss", json()), view.value("ap_loss_interval", json()), 3, true)});
+  table.notes.push_back(
+      "Shapley value: how far a view moves the score of a tag, averaged over all orders in which views could "
+      "arrive; the "
+      "mean is over items and tags. AP lost: average precision with all views of an item less that without "
+      "this one.");
+  return table;
+}
+
+// Views by tags, the tags that any view moves most first.
+std::optional<HeatMap> importance_map(const json& views) {
+  constexpr std::size_t kShown = 24;
+  HeatMap map{
+      .title = "Mean |Shapley value| of views by tag", .value_label = "mean |Shapley value|", .digits = 2};
+  std::vector<std::pair<double, std::size_t>> order;
+  for (const auto& view : views) {
+    map.columns.push_back(view.at("view").get<std::string>());
+    const json labels = view.value("labels", json::array());
+    order.resize(std::max(order.size(), labels.size()), {0, 0});
+    for (std::size_t j = 0; j < labels.size(); ++j) {
+      order[j].second = j;
+      if (const json effect = labels[j].value("effect", json()); effect.is_number())
+        order[j].first = std::max(order[j].first, effect.get<double>());
+    }
+  }
+  if (order.empty() || map.columns.empty()) return std::nullopt;
+  std::stable_sort(order.begin(), order.end(),
+                   [](const auto& a, const auto& b) { return a.first > b.first; });
+  order.resize(std::min(order.size(), kShown));
+  Matrix<double> values(order.size(), map.columns.size());
+  map.colours.add(0);
+  for (std::size_t i = 0; i < order.size(); ++i) {
+    map.rows.push_back(views[0].at("labels")[order[i].second].value("label", ""));
+    for (std::size_t v = 0; v < map.columns.size(); ++v) {
+      const json effect = views[v].at("labels")[order[i].second].value("effect", json());
+      values(i, v) = effect.is_number() ? effect.get<double>() : kMissing;
+      map.colours.add(values(i, v));
+    }
+  }
+  map.panels.push_back({"", std::move(values)});
+  return map;
+}
+
+ResultTable pattern_table(const json& patterns, const json& alone) {
+  ResultTable table;
+  table.name = "patterns";
+  table.caption = "Accuracy by the views that items have, most frequent first, and by one view alone.";
+  table.header = {"views", "items", "AP (95 % interval)"};
+  const auto add = [&](const json& pattern, const std::string& before) {
+    std::vector<std::string> names;
+    for (const auto& view : pattern.at("views")) names.push_back(view.get<std::string>());
+    table.rows.push_back(
+        {before + join(names, " + "), number_or_dash(pattern.at("items"), 0),
+         with_interval(pattern.value("AP", json()), pattern.value("AP_interval", json()), 3, false)});
+  };
+  for (const auto& pattern : patterns) add(pattern, "");
+  if (!alone.empty()) table.rules.push_back(table.rows.size());
+  for (const auto& pattern : alone) add(pattern, "only ");
+  table.notes.push_back(
+      "Above the line: items as they are. Below it: every item that has the view, with all its other views "
+      "taken away.");
+  return table;
+}
+
+void show_importance(const json& importance, ReportSink& sink) {
+  const json views = importance.value("views", json::array());
+  if (views.empty()) return;
+  sink.page().section("What each view is good for");
+  sink.table(importance_table(views));
+  if (auto map = importance_map(views))
+    sink.plot("importance", *map,
+              "Mean |Shapley value| of each view for each tag, the tags that any view moves most first; grey "
+              "where no item "
+              "has the view.");
+  const json patterns = importance.value("patterns", json::array());
+  if (!patterns.empty()) sink.table(pattern_table(patterns, importance.value("alone", json::array())), 40);
+}
+
+}  // namespace
+
+void write_model_report(const ModelReport& report, const std::string& path) {
+  Page page(report.title, "A report by Lacuna about one model");
+  ReportSink sink(page, "");
+  page.section("Overview");
+  page.lead(lead_text(report));
+  page.definitions(report.facts);
+  if (!report.views.empty()) show_views(report, sink);
+  if (report.metrics.is_object() && !report.metrics.empty()) show_metrics(report, sink);
+  if (report.history.is_array() && report.history.size() > 1) show_course(report, sink);
+  if (report.importance.is_object()) show_importance(report.importance, sink);
+  if (report.details.is_object()) {
+    page.section("Labels");
+    show_details("model", report.details, sink);
+  }
+  page.section("How to make it again");
+  page.code(report.command);
+  if (report.options.is_object() && !report.options.empty()) {
+    page.begin_details("all settings");
+    std::vector<std::pair<std::string, std::string>> settings;
+    for (const auto& [name, value] : report.options.items())
+      settings.emplace_back(name, value.is_string() ? value.get<std::string>() : value.dump());
+    page.definitions(settings);
+    page.end_details();
+  }
+  write_text(path, page.text());
+}
+
+}  // namespace lacuna
