@@ -53,9 +53,9 @@ std::string rows_as_csv(const SmallModel& small) {
 constexpr unsigned kViewsOfRow[] = {7, 5, 2};
 
 // The names of the labels of one row, best first.
-std::vector<std::string> best_labels(const SmallModel& small, std::size_t row, bool by_probability) {
+std::vector<std::string> best_labels(const SmallModel& small, std::size_t row) {
   Matrix<float> scores = small.expected(small.path, row, 1, kViewsOfRow[row]);
-  if (by_probability) Model::load(small.path).calibrate(scores);
+  Model::load(small.path).calibrate(scores);
   std::vector<std::size_t> order(scores.cols());
   for (std::size_t j = 0; j < order.size(); ++j) order[j] = j;
   std::stable_sort(order.begin(), order.end(),
@@ -85,7 +85,7 @@ TEST(Browser, ThePageOfTheServer) {
     for (std::size_t i = 0; i < 3; ++i) {
       const auto& card = seen["cards"][i];
       EXPECT_EQ(card["title"], "item " + std::to_string(i));
-      const auto best = best_labels(small, i, false);
+      const auto best = best_labels(small, i);
       ASSERT_EQ(card["tags"].size(), 5u);
       for (std::size_t k = 0; k < 5; ++k) EXPECT_EQ(card["tags"][k]["label"], best[k]);
     }
@@ -117,7 +117,7 @@ TEST(Browser, TheExamplePredictsWithoutSendingAnything) {
   ASSERT_EQ(seen["rows"].size(), 3u);
   for (std::size_t i = 0; i < 3; ++i) {
     EXPECT_EQ(seen["rows"][i]["id"], "item " + std::to_string(i));
-    const auto best = best_labels(small, i, true);
+    const auto best = best_labels(small, i);
     for (std::size_t k = 0; k < 5; ++k)
       EXPECT_TRUE(seen["rows"][i]["tags"][k]["text"].get<std::string>().starts_with(best[k] + " "))
           << seen["rows"][i]["tags"][k] << " is not " << best[k];

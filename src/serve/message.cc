@@ -20,6 +20,8 @@ const char* reason(unsigned status) {
       return "Length Required";
     case 413:
       return "Content Too Large";
+    case 415:
+      return "Unsupported Media Type";
     case 417:
       return "Expectation Failed";
     case 431:

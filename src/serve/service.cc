@@ -118,7 +118,9 @@ bool Service::refuses(const Request& request, Reply& reply) const {
 
 Reply Service::answer(const Request& request) const {
   const std::string_view target = request.target;
-  if (request.method != "GET" && request.method != "HEAD") return wrong_method(request, "GET, HEAD");
+  const bool known = is_public(target) || target == "/metrics" || target == "/v2" || target == "/v2/" ||
+                     target == "/v2/models" || target.starts_with("/v2/models/");
+  if (known && request.method != "GET" && request.method != "HEAD") return wrong_method(request, "GET, HEAD");
   if (target == "/") {
     Reply reply = text_reply("text/html; charset=utf-8", page());
     reply.headers = page_headers();

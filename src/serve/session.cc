@@ -141,6 +141,11 @@ void Session::on_header() {
   const bool has_body = parser_->chunked() || (length && *length > 0);
   Reply refusal;
   if (has_body && service_.refuses(request_, refusal)) return refuse_and_close(std::move(refusal));
+  const std::string_view encoding = view_of(message[http::field::content_encoding]);
+  if (has_body && !encoding.empty() && encoding != "identity")
+    return refuse_and_close(problem(
+        415,
+        fmt::format("the body is encoded as '{}'; send it as it is, without Content-Encoding", encoding)));
   if (length && *length > static_cast<std::uint64_t>(service_.limits().body_bytes))
     return refuse_and_close(
         problem(413, fmt::format("the body has {} bytes, a request may have {}; send it in parts", *length,

@@ -162,15 +162,14 @@ Reply write_suggestions(const Suggestions& items, const ServedModel& model, cons
       out += ',';
     }
     if (line.bare) {  // nothing is known of it: no tag is a suggestion
-      out += "\"tags\":null}\n";
+      out += "\"tags\":null,\"scores\":null}\n";
       continue;
     }
-    const auto scores = outcome.rows().row(line.row);
+    const auto shown = probabilities.row(line.row);
     std::iota(order.begin(), order.end(), 0u);
-    std::partial_sort(order.begin(), order.begin() + static_cast<std::ptrdiff_t>(most), order.end(),
-                      [&](std::uint32_t a, std::uint32_t b) {
-                        return scores[a] != scores[b] ? scores[a] > scores[b] : a < b;
-                      });
+    std::partial_sort(
+        order.begin(), order.begin() + static_cast<std::ptrdiff_t>(most), order.end(),
+        [&](std::uint32_t a, std::uint32_t b) { return shown[a] != shown[b] ? shown[a] > shown[b] : a < b; });
     out += "\"tags\":[";
     for (std::size_t t = 0; t < most; ++t) {
       const std::uint32_t j = order[t];
