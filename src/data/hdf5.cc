@@ -50,9 +50,10 @@ Hdf5File::Hdf5File(const std::string& path)
       texts_left_((std::uint64_t{64} << 20) + 16 * bytes_) {
   // One chunk of values is in the child at a time, as it lies in the file and as it becomes.
   const std::uint64_t chunk = std::min<std::uint64_t>(std::uint64_t{4} << 30, kExpansion * bytes_);
+  // Damage can send libhdf5 round in circles; a sound file needs a fraction of this.
   const Child::Limits limits{
-      .seconds = static_cast<unsigned>(10 + std::min<std::uint64_t>(bytes_ >> 20, 36000)),
-      .memory = (std::uint64_t{1} << 30) + 4 * chunk};
+      .seconds = static_cast<unsigned>(3 + 5 * std::min<std::uint64_t>(bytes_ >> 20, 36000)),
+      .memory = (std::uint64_t{256} << 20) + 4 * chunk};
   child_ = std::make_unique<Child>(path, kExpansion * (bytes_ + 4096), limits, [&](Channel& channel) {
     hdf5::answer_questions(path, size_of(path), channel);
   });

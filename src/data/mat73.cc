@@ -347,7 +347,8 @@ matvar_t* make_variable(const MatValue& value, const char* name) {
 
 std::vector<MatValue> read_mat73(const std::string& path, const std::vector<std::string>& names) {
   const std::uint64_t bytes = MappedFile::open(path)->size();
-  Child child(path, 1032 * (bytes + 4096), {.seconds = kSeconds},
+  Child child(path, 1032 * (bytes + 4096),
+              {.seconds = kSeconds, .memory = (std::uint64_t{256} << 20) + 4 * 1032 * bytes},
               [&](Channel& channel) { send_values(path, bytes, names, channel); });
   try {
     std::vector<MatValue> values;
