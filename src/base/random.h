@@ -28,6 +28,8 @@ enum class Purpose : std::uint32_t {
   landmarks = 13,
   member = 14,
   view_subset = 15,
+  explain = 16,
+  bootstrap = 17,
   test = 99,
 };
 

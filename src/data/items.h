@@ -35,6 +35,14 @@ struct Items {
   std::size_t labels() const { return Y.cols(); }
 };
 
+// The same items with fewer views: entry k is row rows[k] of the items with those of its views only that W (k, m)
+// marks. Rows do not fall.
+struct ViewSets {
+  std::vector<std::uint32_t> rows;
+  Matrix<std::uint8_t> W;
+  std::size_t size() const { return rows.size(); }
+};
+
 Matrix<std::int8_t> truth_of(
     const Items& items);  // Y (n, c) with unknown labels marked, as the metrics want it
 

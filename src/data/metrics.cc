@@ -251,6 +251,36 @@ Metrics evaluate(MatrixView<const float> scores, MatrixView<const std::int8_t> t
   return metrics;
 }
 
+std::vector<double> row_average_precisions(MatrixView<const float> scores,
+                                           MatrixView<const std::int8_t> truth) {
+  check_shapes(scores, truth, {});
+  std::vector<double> result(scores.rows, kNaN);
+  parallel_for(scores.rows, 64, [&](std::size_t begin, std::size_t end) {
+    Placing<std::uint64_t> placing;
+    std::vector<float> negatives(scores.cols);
+    for (std::size_t i = begin; i < end; ++i) {
+      placing.positives.clear();
+      std::size_t known = 0;
+      for (std::size_t j = 0; j < scores.cols; ++j) {
+        if (std::isnan(scores(i, j))) refuse_nan(i, j);
+        negatives[j] = truth(i, j) == 0 ? scores(i, j) : std::numeric_limits<float>::quiet_NaN();
+        known += truth(i, j) != kUnknown;
+        if (truth(i, j) == 1)
+          placing.positives.push_back(std::uint64_t{ordered_bits(scores(i, j))} << 32 | j);
+      }
+      if (known == 0) continue;
+      const std::size_t positives = placing.positives.size();
+      placing.place(negatives);
+      double precision = 0;
+      for (std::size_t q = positives; q-- > 0;)
+        precision +=
+            static_cast<double>(positives - q) / static_cast<double>(positives - q + placing.above[q]);
+      result[i] = positives > 0 ? precision / static_cast<double>(positives) : 0;
+    }
+  });
+  return result;
+}
+
 std::vector<LabelMetrics> evaluate_labels(MatrixView<const float> scores, MatrixView<const std::int8_t> truth,
                                           MatrixView<const std::uint8_t> decided, double threshold) {
   check_shapes(scores, truth, decided);

@@ -25,7 +25,12 @@ const std::vector<std::string>& metric_names();
 Metrics evaluate(MatrixView<const float> scores, MatrixView<const std::int8_t> truth,
                  MatrixView<const std::uint8_t> decided = {}, double threshold = .5);
 Metrics evaluate_reference(MatrixView<const float> scores, MatrixView<const std::int8_t> truth,
-                           MatrixView<const std::uint8_t> decided = {}, double threshold = .5);  // the tests' truth
+                           MatrixView<const std::uint8_t> decided = {},
+                           double threshold = .5);  // the tests' truth
+
+// The average precision of each row by itself, whose mean is AP; NaN where no label of the row is known.
+std::vector<double> row_average_precisions(MatrixView<const float> scores,
+                                           MatrixView<const std::int8_t> truth);
 
 struct LabelMetrics {
   std::uint64_t positives = 0, known = 0;

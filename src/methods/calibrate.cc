@@ -187,6 +187,11 @@ void Calibration::decide(MatrixView<const float> scores, MatrixView<std::uint8_t
   }
 }
 
+double Calibration::probability(std::size_t label, double x) const {
+  if (probabilities_) x = std::clamp(x, feature(0, true), feature(1, true));  // as apply() sees them
+  return sigmoid(static_cast<double>(slope_[label]) * x + static_cast<double>(intercept_[label]));
+}
+
 void Calibration::apply(MatrixView<float> scores) const {
   for (std::size_t i = 0; i < scores.rows; ++i)
     for (std::size_t j = 0; j < scores.cols; ++j)

@@ -32,12 +32,18 @@ class Calibration {
   static Calibration fit(MatrixView<const float> scores, MatrixView<const std::int8_t> truth,
                          bool probabilities, const Aim& aim);
   bool empty() const { return slope_.empty(); }
+  const std::vector<float>& slopes() const {
+    return slope_;
+  }  // p = sigmoid(slope x + intercept), one a label
+  const std::vector<float>& intercepts() const { return intercept_; }
   const Aim& aim() const { return aim_; }
   const std::vector<float>& thresholds() const {
     return thresholds_;
   }  // of raw scores; empty for the aim top
 
   void decide(MatrixView<const float> scores, MatrixView<std::uint8_t> decided) const;
+  // The probability of a label for the log-odds of its score (for the score itself where scores are no probabilities).
+  double probability(std::size_t label, double x) const;
   void apply(MatrixView<float> scores) const;  // raw scores to probabilities, in place
 
   void save(Tensors& file) const;

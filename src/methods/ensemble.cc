@@ -67,12 +67,7 @@ class MeanScore {
   }
 
  private:
-  float forth(float score) const {
-    if (!probabilities_) return score;
-    constexpr float kEdge = 1e-7f;
-    const float p = std::clamp(score, kEdge, 1 - kEdge);
-    return std::log(p / (1 - p));
-  }
+  float forth(float score) const { return probabilities_ ? log_odds(score) : score; }
   float back(float mean) const { return probabilities_ ? 1 / (1 + std::exp(-mean)) : mean; }
 
   bool probabilities_;
@@ -147,6 +142,14 @@ class Ensemble final : public Method {
       mean.add(scores);
     }
     mean.write(scores);
+  }
+  void predict_sets(const Items& items, const ViewSets& sets, MatrixView<float> values) const override {
+    MeanScore mean(false, values.rows, values.cols);  // log-odds already
+    for (std::size_t k = 0; k < members_.size(); ++k) {
+      members_[k]->predict_sets(items.form(specs_[teachers_ + k].form), sets, values);
+      mean.add(values);
+    }
+    mean.write(values);
   }
   void decide(MatrixView<const float> scores, MatrixView<std::uint8_t> decided) const override {
     members_.front()->decide(scores, decided);

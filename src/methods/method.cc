@@ -1,6 +1,7 @@
 #include "methods/method.h"
 
 #include <algorithm>
+#include <cmath>
 
 #include "base/error.h"
 #include "base/text.h"
@@ -48,6 +49,36 @@ constexpr Entry kMethods[] = {
 
 std::vector<MemberPlan> Method::plan(const std::string&, std::size_t members) const {
   return std::vector<MemberPlan>(std::max<std::size_t>(members, 1));
+}
+
+float log_odds(float probability) {
+  constexpr float kEdge = 1e-7f;
+  const float p = std::clamp(probability, kEdge, 1 - kEdge);
+  return std::log(p / (1 - p));
+}
+
+void Method::predict_sets(const Items& items, const ViewSets& sets, MatrixView<float> values) const {
+  constexpr std::size_t kBlock = 512;
+  for (std::size_t begin = 0; begin < sets.size(); begin += kBlock) {
+    const std::size_t count = std::min(kBlock, sets.size() - begin);
+    Items fewer;
+    fewer.common = items.common;
+    fewer.W = Matrix<std::uint8_t>(count, items.views());
+    for (std::size_t v = 0; v < items.views(); ++v) {
+      Matrix<float>& X = fewer.X.emplace_back(count, items.X[v].cols());
+      for (std::size_t k = 0; k < count; ++k) {
+        const std::uint32_t row = sets.rows[begin + k];
+        if (sets.W(begin + k, v) == 0 || items.W(row, v) == 0) continue;
+        fewer.W(k, v) = 1;
+        std::ranges::copy(items.X[v].row(row), X.row(k).begin());
+      }
+    }
+    const MatrixView<float> part = values.slice(begin, count);
+    predict(fewer, part);
+    if (!traits().probabilities) continue;
+    for (std::size_t k = 0; k < count; ++k)
+      for (float& value : part.row(k)) value = log_odds(value);
+  }
 }
 
 const std::vector<std::string>& method_names() {

@@ -86,6 +86,9 @@ class Method {
   virtual void fit(const Items& train, const Items& val, FitContext& context) = 0;
   // scores (n, c), larger = more relevant. Const, re-entrant.
   virtual void predict(const Items& items, MatrixView<float> scores) const = 0;
+  // Values (k, c) of items with fewer of their views: the log-odds of scores that are probabilities, other scores as
+  // they are. By default through predict, in blocks. Const, re-entrant.
+  virtual void predict_sets(const Items& items, const ViewSets& sets, MatrixView<float> values) const;
   // The method's own decision of what is positive: decided (n, c). The default is scores > .5.
   virtual void decide(MatrixView<const float> scores, MatrixView<std::uint8_t> decided) const;
 
@@ -101,6 +104,7 @@ class Method {
 };
 
 constexpr const char* kDefaultMethod = "lacuna";
+float log_odds(float probability);  // of one within [1e-7, 1 - 1e-7]
 
 const std::vector<std::string>& method_names();
 std::unique_ptr<Method> make_method(const std::string& name);  // Exit::usage with the nearest name

@@ -5,6 +5,7 @@
 
 #include "base/error.h"
 #include "base/text.h"
+#include "data/bootstrap.h"
 #include "data/protocol.h"
 #include "data/release.h"
 #include "methods/ensemble.h"
@@ -15,6 +16,12 @@ namespace {
 constexpr int kSchema = 1;
 
 }  // namespace
+
+struct Model::Validated {
+  Matrix<float> scores;
+  Matrix<std::int8_t> truth;
+  Matrix<std::uint8_t> decided;
+};
 
 Model::Model(const std::string& method)
     : method_(make_method(method)), prepare_(std::make_unique<PrepareOptions>()) {
@@ -75,20 +82,24 @@ void Model::fit(const Selection& train, const Selection& val, FitContext& contex
   preparations_.clear();
   for (const PrepareOptions& form : forms_) preparations_.push_back(Preparation::fit(train, form));
   label_names_ = train.data->label_names;
+  version_ = LACUNA_VERSION;
+  record_ = nullptr;
   std::vector<int> source(train.data->views.size());
   std::iota(source.begin(), source.end(), 0);
   const Items train_items = prepared(train, source, forms_.size(), true),
               val_items = prepared(val, source, forms_.size(), true);
   const auto finish = [&] {
     validation_.reset();
+    validated_.reset();
     if (val_items.rows() == 0) return;
     Matrix<float> scores(val_items.rows(), val_items.labels());
     method_->predict(val_items, scores);
     Matrix<std::uint8_t> decided(scores.rows(), scores.cols());
     method_->decide(scores, decided);
-    const Matrix<std::int8_t> truth = truth_of(val_items);
+    Matrix<std::int8_t> truth = truth_of(val_items);
     validation_ = evaluate(scores, truth, decided);
     calibration_ = Calibration::fit(scores, truth, method_->traits().probabilities, aim);
+    validated_ = std::make_shared<const Validated>(std::move(scores), std::move(truth), std::move(decided));
   };
   try {
     method_->fit(train_items, val_items, context);
@@ -122,6 +133,38 @@ std::vector<int> Model::match_views(const Dataset& data) const {
            data.views[at].columns(), view.columns);
   }
   return source;
+}
+
+nlohmann::json Model::validation_record() const {
+  if (!validated_) return record_;
+  const auto& [scores, truth, decided] = *validated_;
+  const MetricIntervals bootstrap = bootstrap_metrics(scores, truth, decided);
+  nlohmann::json metrics, intervals;
+  for (std::size_t k = 0; k < metric_names().size(); ++k) {
+    const auto [low, high] = bootstrap.intervals[k];
+    metrics[metric_names()[k]] = validation_->values()[k];  // NaN becomes null
+    intervals[metric_names()[k]] = {low, high};
+  }
+  return {{"rows", scores.rows()},
+          {"metrics", metrics},
+          {"intervals", intervals},
+          {"level", bootstrap.level},
+          {"resamples", bootstrap.resamples}};
+}
+
+Items Model::prepare(const Selection& selection) const {
+  return prepared(selection, match_views(*selection.data), forms_of_predictions_, false);
+}
+
+std::vector<ViewShape> Model::view_shapes(const std::string& empty) const {
+  if (empty == "mean")
+    fail(Exit::mismatch, "the model holds no means of its training rows; use --empty zero, or train anew");
+  std::vector<ViewShape> shapes;
+  for (const auto& view : preparation().views()) {
+    ViewShape& shape = shapes.emplace_back(ViewShape{view.name, view.columns});
+    if (empty == "zero") shape.fill.assign(view.columns, 0.f);
+  }
+  return shapes;
 }
 
 Matrix<float> Model::predict(const Dataset& data) const {
@@ -185,6 +228,8 @@ Tensors Model::tensors() const {
   file.metadata["options"] = options_.json();
   file.metadata["labels"] = label_names_;
   file.metadata["notes"] = notes_;
+  if (!version_.empty()) file.metadata["version"] = version_;
+  if (const auto record = validation_record(); !record.is_null()) file.metadata["validation"] = record;
   return file;
 }
 
@@ -223,6 +268,8 @@ Model Model::load(const Tensors& file) {
              shape.columns.size());
     }
     model.method_->load(file, shape);
+    model.version_ = meta.value("version", std::string());
+    model.record_ = meta.value("validation", nlohmann::json());
     model.calibration_ = Calibration::load(file, model.label_names_.size());
     return model;
   } catch (const nlohmann::json::exception& error) {

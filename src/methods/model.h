@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "data/dataset.h"
+#include "data/item_block.h"
 #include "methods/calibrate.h"
 #include "methods/method.h"
 
@@ -29,6 +30,7 @@ class Model {
   // All settings of the method and of the preparation, by name: model.options().set("epochs", "20", "").
   // A preset puts many of them in place at once, so it comes first. Exit::usage with the nearest name.
   Options& options() { return options_; }
+  const Options& options() const { return options_; }
   void set_preset(const std::string& name);
   const std::string& preset() const { return preset_; }  // empty where the method has none
   Method& method() { return *method_; }
@@ -39,8 +41,11 @@ class Model {
   void fit(const Selection& train, const Selection& val, FitContext& context);
   void fit(const Selection& train, double hold_out = .15, std::uint64_t seed = 1);
   // Of the fitted model on the validation rows, decided as the method itself decides; none without such rows.
-  // Known after fit() only, not saved.
+  // Known after fit() only; a file holds the record.
   const std::optional<Metrics>& validation() const { return validation_; }
+  // {"rows", "metrics": {name: value}, "intervals": {name: [low, high]}, "level", "resamples"}: the same with intervals
+  // from resampling the validation rows. Null without such rows, or in files of versions before 0.2.
+  nlohmann::json validation_record() const;
 
   // Views are matched by name; a data set may lack views. A view of the wrong size is Exit::mismatch with
   // both sizes; so is a view that the model does not know. Const and re-entrant.
@@ -49,6 +54,11 @@ class Model {
   // The same in blocks, for more rows than memory holds scores: sink(first row of the block, scores (k, c)).
   using Sink = FunctionRef<void(std::size_t, MatrixView<const float>)>;
   void predict(const Selection& selection, Sink sink) const;
+  // The rows as the method sees them, views in the model's order: what predict does first.
+  Items prepare(const Selection& selection) const;
+  // The views by name, size and column names, for items that arrive one by one. `empty` says what stands for an empty
+  // cell: refuse, zero, or mean (of the training rows; Exit::mismatch if the file is too old to hold it).
+  std::vector<ViewShape> view_shapes(const std::string& empty = "refuse") const;
   // What counts as tagged: by the thresholds chosen on validation, or, where there were no such rows, as the
   // method itself decides. And scores as calibrated probabilities, in place; Exit::mismatch if the model has
   // no calibration.
@@ -64,7 +74,9 @@ class Model {
 
   const std::vector<std::string>& label_names() const { return label_names_; }
   const Preparation& preparation() const { return preparations_.front(); }  // of the first member
-  nlohmann::json& notes() { return notes_; }  // free metadata: hashes of data and folds, ...
+  const std::vector<Preparation>& preparations() const { return preparations_; }
+  const std::string& version() const { return version_; }  // of the program that fitted it; empty if unknown
+  nlohmann::json& notes() { return notes_; }               // free metadata: hashes of data and folds, ...
   const nlohmann::json& notes() const { return notes_; }
 
  private:
@@ -90,6 +102,10 @@ class Model {
   std::vector<Preparation> preparations_;
   std::vector<std::string> label_names_;
   Calibration calibration_;
+  std::string version_;
+  struct Validated;  // scores and truth of the validation rows, after fit()
+  std::shared_ptr<const Validated> validated_;
+  nlohmann::json record_;  // of a loaded model
   std::optional<Metrics> validation_;
   nlohmann::json notes_ = nlohmann::json::object();
 };

@@ -48,6 +48,11 @@ void NetworkMethod::predict(const Items& items, MatrixView<float> scores) const 
   network_->predict(items, scores);
 }
 
+void NetworkMethod::predict_sets(const Items& items, const ViewSets& sets, MatrixView<float> values) const {
+  assert(network_);
+  if (!network_->predict_sets(items, sets, values)) Method::predict_sets(items, sets, values);
+}
+
 void NetworkMethod::save(Tensors& file) const {
   file.metadata[kTrainPrecision] = precision_name(used_);
   network_->visit([&](const std::string& name, ParameterView<float> p, bool for_prediction) {

@@ -16,6 +16,7 @@ class NetworkMethod : public Method {
  public:
   void fit(const Items& train, const Items& val, FitContext& context) override;
   void predict(const Items& items, MatrixView<float> scores) const override;
+  void predict_sets(const Items& items, const ViewSets& sets, MatrixView<float> values) const override;
   void save(Tensors& file) const override;
   void load(const Tensors& file, const ItemShape& shape) override;
   std::uint64_t parameters() const override { return network_ ? network_->parameters() : 0; }

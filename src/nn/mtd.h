@@ -27,6 +27,7 @@ class MtdNetwork final : public BasicNetwork<T> {
   void keep(OptimiserState state) override;
   Losses step(const Batch& batch, const UpdateRule& rule) override;
   void predict(const Items& items, MatrixView<T> scores) const override;
+  bool predict_sets(const Items& items, const ViewSets& sets, MatrixView<T> logits) const override;
   void settle() override { parameters_.pack(*ops_); }
   void visit(typename BasicNetwork<T>::Visitor visitor) override { parameters_.visit(visitor); }
   void visit_buffers(typename BasicNetwork<T>::BufferVisitor visitor) override;
@@ -58,6 +59,7 @@ class MtdNetwork final : public BasicNetwork<T> {
   void encode_backward(const UpdateRule& rule);
   LabelRows labels(const Batch& batch) const;
   void embed(const Items& items, std::size_t begin, std::size_t count, Embedding& embedding) const;
+  void head(Slots slots, Embedding& embedding, MatrixView<T> logits) const;  // of embedded rows
   bool decodes() const { return options_.gamma > 0 && !shape_.prediction_only; }
   bool classifies_views() const { return options_.view_weight > 0 && !shape_.prediction_only; }
   std::size_t channels() const { return static_cast<std::size_t>(options_.channels); }

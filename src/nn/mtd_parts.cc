@@ -214,6 +214,27 @@ void MtdNetwork<T>::embed(const Items& items, std::size_t begin, std::size_t cou
   }
 }
 
+// S, O -> F -> Z -> logits of rows whose views are at the given slots of the stacks.
+template <class T>
+void MtdNetwork<T>::head(Slots slots, Embedding& embedding, MatrixView<T> logits) const {
+  const std::size_t count = slots.rows;
+  MatrixView<T> F = embedding.fused[0].view().top(count);
+  ops_->collect(embedding.S[0], slots, Share::mean, false, F);
+  if (channels() == 2) {
+    const MatrixView<T> mean = embedding.fused[1].view().top(count);
+    ops_->collect(embedding.S[1], slots, Share::mean, false, mean);
+    if (options_.gate) {
+      const MatrixView<T> gated = embedding.scratch.first.take(count, embedding_);
+      ops_->gate_forward(F, mean, gated);
+      F = gated;
+    } else {
+      ops_->copy(mean, true, F);
+    }
+  }
+  if (options_.fused_relu) ops_->relu_forward(F, F);
+  classifier_.predict(*ops_, parameters_, F, false, logits);
+}
+
 template <class T>
 void MtdNetwork<T>::predict(const Items& items, MatrixView<T> scores) const {
   const std::size_t n = items.rows(), blocks = (n + kPredictRows - 1) / kPredictRows;
@@ -225,26 +246,32 @@ void MtdNetwork<T>::predict(const Items& items, MatrixView<T> scores) const {
     for (std::size_t b = first; b < end; ++b) {
       const std::size_t begin = n * b / blocks, count = n * (b + 1) / blocks - begin;
       embed(items, begin, count, embedding);
-      const Slots slots = embedding.slots.view().top(count);
-      MatrixView<T> F = embedding.fused[0].view().top(count);
-      ops_->collect(embedding.S[0], slots, Share::mean, false, F);
-      if (channels() == 2) {
-        const MatrixView<T> mean = embedding.fused[1].view().top(count);
-        ops_->collect(embedding.S[1], slots, Share::mean, false, mean);
-        if (options_.gate) {
-          const MatrixView<T> gated = embedding.scratch.first.take(count, embedding_);
-          ops_->gate_forward(F, mean, gated);
-          F = gated;
-        } else {
-          ops_->copy(mean, true, F);
-        }
-      }
-      if (options_.fused_relu) ops_->relu_forward(F, F);
       const MatrixView<T> out = scores.slice(begin, count);
-      classifier_.predict(*ops_, parameters_, F, false, out);
+      head(embedding.slots.view().top(count), embedding, out);
       ops_->sigmoid(out, out);
     }
   });
+}
+
+template <class T>
+bool MtdNetwork<T>::predict_sets(const Items& items, const ViewSets& sets, MatrixView<T> logits) const {
+  Embedding embedding(*this, kPredictRows);
+  Matrix<std::int32_t> slots(kPredictRows, views_.size());
+  std::size_t done = 0;
+  for (std::size_t begin = 0; begin < items.rows() && done < sets.size(); begin += kPredictRows) {
+    const std::size_t end = std::min(begin + kPredictRows, items.rows());
+    embed(items, begin, end - begin, embedding);
+    while (done < sets.size() && sets.rows[done] < end) {
+      std::size_t count = 0;
+      for (; count < kPredictRows && done + count < sets.size() && sets.rows[done + count] < end; ++count)
+        for (std::size_t v = 0; v < views_.size(); ++v)
+          slots(count, v) =
+              sets.W(done + count, v) ? embedding.slots(sets.rows[done + count] - begin, v) : kNoRow;
+      head(slots.view().top(count), embedding, logits.slice(done, count));
+      done += count;
+    }
+  }
+  return true;
 }
 
 template <class T>
@@ -289,6 +316,7 @@ template void MtdNetwork<float>::fuse(const Batch&);
 template double MtdNetwork<float>::decode(const Batch&, const UpdateRule&);
 template double MtdNetwork<float>::classify_views(const Batch&, const UpdateRule&);
 template void MtdNetwork<float>::predict(const Items&, MatrixView<float>) const;
+template bool MtdNetwork<float>::predict_sets(const Items&, const ViewSets&, MatrixView<float>) const;
 template void MtdNetwork<float>::channels(const Items&, std::vector<Matrix<float>>&,
                                           std::vector<Matrix<float>>&) const;
 template Matrix<float> MtdNetwork<float>::channel_similarity(const Items&, std::size_t) const;
@@ -298,6 +326,7 @@ template void MtdNetwork<double>::fuse(const Batch&);
 template double MtdNetwork<double>::decode(const Batch&, const UpdateRule&);
 template double MtdNetwork<double>::classify_views(const Batch&, const UpdateRule&);
 template void MtdNetwork<double>::predict(const Items&, MatrixView<double>) const;
+template bool MtdNetwork<double>::predict_sets(const Items&, const ViewSets&, MatrixView<double>) const;
 template void MtdNetwork<double>::channels(const Items&, std::vector<Matrix<double>>&,
                                            std::vector<Matrix<double>>&) const;
 template Matrix<double> MtdNetwork<double>::channel_similarity(const Items&, std::size_t) const;

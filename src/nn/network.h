@@ -80,6 +80,10 @@ class BasicNetwork {
   // the parameters where it is kept. Const and re-entrant.
   virtual void predict(const Items& items, MatrixView<T> scores) const = 0;
 
+  // Logits (k, c) of items with fewer views than they have. True where the network encodes each view once and not once
+  // for every set; otherwise nothing is done. Const and re-entrant.
+  virtual bool predict_sets(const Items&, const ViewSets&, MatrixView<T> /*logits*/) const { return false; }
+
   // The learned numbers no longer change, as those of a model that has been loaded: predictions may keep them
   // in another form beside.
   virtual void settle() {}
