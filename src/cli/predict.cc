@@ -1,92 +1,228 @@
 // lacuna predict: model and data -> scores, or the labels themselves.
 #include <algorithm>
+#include <cmath>
 #include <cstdio>
-#include <numeric>
+#include <limits>
+#include <nlohmann/json.hpp>
 
 #include "base/error.h"
 #include "base/tensors.h"
 #include "base/text.h"
 #include "base/threads.h"
+#include "cli/prediction.h"
 #include "cli/progress.h"
-#include "cli/source.h"
+#include "cli/text_out.h"
 #include "cli/verbs.h"
 #include "data/scores_writer.h"
-#include "methods/model.h"
 
 namespace lacuna::cli {
+
+void PredictFlags::declare(Options& o) {
+  o.add("model", model, "a model file written by lacuna train").positional().metavar("MODEL").required();
+  o.add("labels", labels,
+        "the labels that are decided instead of scores: names in text, 1 and 0 in .npy and .npz");
+  source.declare(o);
+  o.find("data")->help = "data set, or - for lines of JSON, CSV or TSV from standard input";
+  // --format is what is written here, as everywhere in pipes; what is read is --from.
+  Option& from = *o.find("format");
+  from.name = "from";
+  from.help = "form of the data, where its name or its first character does not tell";
+  for (const char* form : {"jsonl", "tsv"}) from.allowed.push_back(form);
+  o.add("part", part, "with folds: which rows to score, in the fold's order")
+      .choices({"train", "val", "test", "all"});
+  o.add("out", out, "scores as .csv, .tsv, .jsonl, .npy or .npz; - is standard output")
+      .metavar("SCORES")
+      .required();
+  o.add("format", format,
+        "form of the text: jsonl, csv or tsv (a column a label), long (id, rank, label, probability, "
+        "decided); auto: by "
+        "the name of SCORES, or as the input")
+      .choices({"auto", "jsonl", "csv", "tsv", "long"});
+  o.add("top", top, "names of the K best labels of each item instead of scores").range(0, 1e6).metavar("K");
+  o.add("labels-by", labels_by,
+        "who decides: the model's thresholds (chosen on validation), or the method by itself, as metrics of "
+        "the paper "
+        "want it")
+      .choices({"thresholds", "method"});
+  o.add("threshold", threshold, "larger scores are decided; -1 = see --labels-by").range(-1, 1);
+  o.add("calibrated", calibrated,
+        "probabilities calibrated on validation instead of raw scores (metrics of the paper are of raw "
+        "scores)");
+  o.add("strict", strict,
+        "a line that cannot be read ends the stream (exit code 3) instead of giving an error object");
+  o.add("precision", precision,
+        "of a network's products: the model's own setting, f32, or bf16 factors with f32 sums (on CPUs with "
+        "such "
+        "instructions about twice as fast for many rows)")
+      .choices({"model", "f32", "bf16"});
+  o.add("threads", threads, "threads, 0 = all; the result does not depend on it").range(0, 1024);
+  o.add("json", json, "print what was done as one JSON document");
+  o.add("quiet", quiet, "print nothing but errors");
+}
+
+bool PredictFlags::from_stream() const {
+  const std::string& from = source.read.format;
+  return is_stream_path(source.path) || source.path.ends_with(".jsonl") || source.path.ends_with(".ndjson") ||
+         from == "jsonl";
+}
+
+Model load_model(const std::string& path, const std::string& precision) {
+  const auto file = [&] {
+    try {
+      return Tensors::read(path);
+    } catch (const Error& error) {
+      const std::string what = error.what();
+      if (error.code() != Exit::data || what.find("byte") == std::string::npos) throw;
+      fail(Exit::data, "{}: is not a model file, or a damaged one; MODEL comes first, then DATA ({})", path,
+           what);
+    }
+  };
+  Tensors tensors = file();
+  if (precision != "model") {
+    auto& meta = tensors.metadata;
+    if (!meta.contains("options") || !meta["options"].contains("precision"))
+      fail(Exit::mismatch, "{}: its method has no choice of precision; omit --precision", path);
+    meta["options"]["precision"] = precision;
+  }
+  return Model::load(tensors);
+}
+
+PredictionStyle prediction_style(const PredictFlags& flags, const Model& model, const std::string& lines_in) {
+  using Form = PredictionStyle::Form;
+  std::string form = flags.format;
+  if (form == "auto") {
+    const auto ends = [&](const char* ending) { return flags.out.ends_with(ending); };
+    form = ends(".tsv") ? "tsv" : ends(".jsonl") || ends(".ndjson") ? "jsonl" : ends(".csv") ? "csv" : "";
+    if (form.empty() && is_stream_path(flags.out)) form = lines_in.empty() ? "csv" : lines_in;
+    if (form.empty())
+      fail(Exit::usage, "{}: scores are written as .csv, .tsv, .jsonl, .npy or .npz (or say --format)",
+           flags.out);
+  }
+  PredictionStyle style;
+  style.form = form == "jsonl"               ? Form::jsonl
+               : form == "tsv"               ? Form::tsv
+               : form == "csv"               ? Form::csv
+               : flags.out.ends_with(".tsv") ? Form::long_tsv
+                                             : Form::long_csv;
+  style.top = static_cast<std::size_t>(flags.top);
+  style.only_decided = flags.labels;
+  style.tags = flags.top > 0 || flags.labels;
+  style.probabilities = flags.calibrated || model.method().traits().probabilities;
+  return style;
+}
+
+void Shown::set(MatrixView<const float> raw) {
+  values_ = Matrix<float>(raw.rows, raw.cols);
+  values_.copy_from(raw);
+  if (decisions_) {
+    if (flags_.threshold < 0 && flags_.labels_by == "thresholds") {
+      decided_ = model_.decide(raw);
+    } else {
+      decided_ = Matrix<std::uint8_t>(raw.rows, raw.cols);
+      if (flags_.threshold < 0) model_.method().decide(raw, decided_);
+      for (std::size_t i = 0; flags_.threshold >= 0 && i < raw.rows; ++i)
+        for (std::size_t j = 0; j < raw.cols; ++j)
+          decided_(i, j) = raw(i, j) > static_cast<float>(flags_.threshold);
+    }
+  }
+  if (flags_.calibrated) model_.calibrate(values_);
+}
+
 namespace {
 
-struct PredictFlags {
-  std::string model;
-  SourceFlags source;
-  std::string out, part = "all", labels_by = "thresholds", precision = "model";
-  std::int64_t top = 0;
-  bool labels = false, calibrated = false;
-  double threshold = -1;
-  int threads = 0;
-
-  void declare(Options& o) {
-    o.add("model", model, "a model file written by lacuna train").positional().metavar("MODEL").required();
-    o.add("labels", labels, "the labels that are decided instead of scores: names in a .csv, else 1 and 0");
-    source.declare(o);
-    o.add("part", part, "with folds: which rows to score, in the fold's order")
-        .choices({"train", "val", "test", "all"});
-    o.add("out", out, "scores as .csv, .npy or .npz; with --top or --labels a .csv holds names of labels")
-        .metavar("SCORES")
-        .required();
-    o.add("top", top, "names of the K best labels of each item instead of scores").range(0, 1e6).metavar("K");
-    o.add(
-         "labels-by", labels_by,
-         "who decides: the model's thresholds (chosen on validation), or the method by itself, as metrics of "
-         "the paper want it")
-        .choices({"thresholds", "method"});
-    o.add("threshold", threshold, "with --labels: larger scores are decided; -1 = see --labels-by")
-        .range(-1, 1);
-    o.add("calibrated", calibrated,
-          "probabilities calibrated on validation instead of raw scores (metrics of the paper are of raw "
-          "scores)");
-    o.add(
-         "precision", precision,
-         "of a network's products: the model's own setting, f32, or bf16 factors with f32 sums (on CPUs with "
-         "such instructions about twice as fast for many rows)")
-        .choices({"model", "f32", "bf16"});
-    o.add("threads", threads, "threads, 0 = all; the result does not depend on it").range(0, 1024);
+// A flag that would change nothing is a mistake.
+void check_flags(const PredictFlags& flags, Options& options) {
+  const auto given = [&](const char* name) { return options.find(name)->given; };
+  const bool array = flags.out.ends_with(".npy") || flags.out.ends_with(".npz");
+  if (array && flags.format != "auto")
+    fail(Exit::usage, "--format {} is a form of text, {} is an array; omit --format or name another file",
+         flags.format, flags.out);
+  if (array && flags.top > 0)
+    fail(Exit::usage, "{}: names of labels are text; --top needs .csv, .tsv or .jsonl", flags.out);
+  if (flags.from_stream()) {
+    if (!flags.source.folds.empty() || given("part"))
+      fail(Exit::usage, "{}: lines that come in have no folds; --folds and --part need a data set",
+           flags.source.path);
+    if (array)
+      fail(Exit::usage, "{}: lines that come in are written as lines (.csv, .tsv, .jsonl or -)", flags.out);
+    const std::string& from = flags.source.read.format;
+    if (from != "auto" && from != "jsonl" && from != "csv" && from != "tsv")
+      fail(Exit::usage, "--from {}: a stream holds jsonl, csv or tsv", from);
+  } else if (flags.strict) {
+    fail(Exit::usage, "--strict has no effect: {} is not read as a stream of lines", flags.source.path);
   }
-};
-
-Model load(const PredictFlags& flags) {
-  Tensors file = Tensors::read(flags.model);
-  if (flags.precision != "model") {
-    auto& meta = file.metadata;
-    if (!meta.contains("options") || !meta["options"].contains("precision"))
-      fail(Exit::mismatch, "{}: its method has no choice of precision; leave --precision away", flags.model);
-    meta["options"]["precision"] = flags.precision;
-  }
-  return Model::load(file);
+  const bool decides = flags.labels || flags.format == "long" ||
+                       (flags.top > 0 && (flags.format == "jsonl" || flags.format == "auto"));
+  for (const char* name : {"threshold", "labels-by"})
+    if (given(name) && !decides)
+      fail(Exit::usage, "--{} has no effect without --labels or --format long: no decisions are written",
+           name);
+  if (flags.json && is_stream_path(flags.out) && (flags.out == "-" || flags.out == "/dev/stdout"))
+    fail(Exit::usage, "--json and the scores would both go to standard output; name a file for the scores");
+  if (flags.json && flags.quiet) fail(Exit::usage, "--json and --quiet contradict each other");
 }
 
-Matrix<std::uint8_t> decide(const PredictFlags& flags, const Model& model, MatrixView<const float> scores) {
-  if (flags.threshold < 0 && flags.labels_by == "thresholds") return model.decide(scores);
-  Matrix<std::uint8_t> decided(scores.rows, scores.cols);
-  if (flags.threshold < 0) {
-    model.method().decide(scores, decided);
-  } else {
-    for (std::size_t i = 0; i < scores.rows; ++i)
-      for (std::size_t j = 0; j < scores.cols; ++j)
-        decided(i, j) = scores(i, j) > static_cast<float>(flags.threshold);
-  }
-  return decided;
-}
-
-// The positions of the `most` largest scores, best first; of equal ones the smaller position.
-void best_labels(std::span<const float> scores, std::size_t most, std::vector<std::uint32_t>& order) {
-  order.resize(scores.size());
-  std::iota(order.begin(), order.end(), 0u);
-  const auto better = [&](std::uint32_t a, std::uint32_t b) {
-    return scores[a] != scores[b] ? scores[a] > scores[b] : a < b;
+PredictTally predict_file(const PredictFlags& flags, const Model& model) {
+  SourceFlags source_flags = flags.source;
+  if (source_flags.read.format == "tsv") source_flags.read.format = "csv";
+  const Source source(source_flags);
+  const Dataset& data = source.data();
+  const Selection selection = source.part(part_from_name(flags.part));
+  const std::size_t views = data.views.size();
+  const auto id = [&](std::size_t i) {
+    const std::uint32_t at = selection.rows[i];
+    return data.ids.empty() ? std::to_string(at) : data.ids[at];
   };
-  std::partial_sort(order.begin(), order.begin() + static_cast<std::ptrdiff_t>(most), order.end(), better);
-  order.resize(most);
+  const auto has_view = [&](std::size_t i) {
+    for (std::size_t v = 0; v < views; ++v)
+      if (selection.has(i, v)) return true;
+    return false;
+  };
+  PredictTally tally;
+  tally.items = selection.rows.size();
+  for (std::size_t i = 0; i < tally.items; ++i) tally.without_view += !has_view(i);
+  const double begun = clock_seconds();
+  if (flags.out.ends_with(".npy") || flags.out.ends_with(".npz")) {
+    Shown shown(flags, model, flags.labels);
+    const auto writer = write_scores(flags.out, {tally.items, model.label_names(), id});
+    model.predict(selection, [&](std::size_t begin, MatrixView<const float> block) {
+      shown.set(block);
+      if (flags.labels)
+        std::copy(shown.decided().values().begin(), shown.decided().values().end(),
+                  shown.values().values().begin());
+      for (std::size_t i = 0; i < block.rows; ++i)
+        if (!has_view(begin + i))
+          std::ranges::fill(shown.values().row(i), std::numeric_limits<float>::quiet_NaN());
+      writer->write(shown.values());
+    });
+    writer->commit();
+  } else {
+    const PredictionStyle style = prediction_style(flags, model, "");
+    const PredictionText text(style, model.label_names());
+    Shown shown(flags, model, style.shows_decisions());
+    TextOut out(flags.out);
+    out.write(text.header());
+    std::string written;
+    model.predict(selection, [&](std::size_t begin, MatrixView<const float> block) {
+      shown.set(block);
+      std::vector<std::string> ids;
+      for (std::size_t i = 0; i < block.rows; ++i) ids.push_back(id(begin + i));
+      written.clear();
+      text.append(written, block.rows, [&](std::size_t i) {
+        PredictionText::Row row;
+        row.id = ids[i];
+        row.id_is_number = data.ids.empty();
+        if (!has_view(begin + i)) return row;
+        row.scores = shown.values().row(i);
+        if (!shown.decided().empty()) row.decided = shown.decided().row(i);
+        return row;
+      });
+      out.write(written);
+    });
+    out.commit();
+  }
+  tally.seconds = clock_seconds() - begun;
+  return tally;
 }
 
 }  // namespace
@@ -97,66 +233,43 @@ int predict(const Arguments& arguments) {
   flags.declare(options);
   parse_or_help(
       options, arguments, "predict",
-      "Scores items with a trained model. The data may lack views; those it has are matched by name.",
+      "Scores items with a trained model: a data set, or lines of JSON, CSV or TSV from a pipe. Views may "
+      "be\n"
+      "missing; those that are there are matched by name.",
       "  lacuna predict photos.safetensors new.npz --out scores.csv\n"
-      "  lacuna predict photos.safetensors new.npz --top 5 --out tags.csv\n"
-      "  lacuna predict photos.safetensors new.npz --labels --calibrated --out tags.csv\n"
+      "  lacuna predict photos.safetensors new.npz --top 5 --calibrated --out tags.csv\n"
+      "  lacuna predict photos.safetensors - --out - --top 5 < items.jsonl\n"
+      "  lacuna predict photos.safetensors new.npz --out - --format long | head\n"
       "  lacuna predict m.safetensors corel5k.mat --folds folds.mat --fold 0 --part test --out scores.npy\n");
-  check_writable(flags.out);
+  check_flags(flags, options);
+  if (!is_stream_path(flags.out)) check_writable(flags.out);
   set_threads(flags.threads);
-  const Model model = load(flags);
+  const Model model = load_model(flags.model, flags.precision);
   if (flags.calibrated && model.calibration().empty())
     fail(Exit::mismatch,
          "{}: has no calibration: it was trained without validation rows that have known labels",
          flags.model);
-  const Source source(flags.source);
-  const Selection selection = source.part(part_from_name(flags.part));
-  const std::size_t rows = selection.rows.size(), classes = model.label_names().size();
-  const ScoresLayout layout{rows, model.label_names(), [&](std::size_t i) {
-                              const std::uint32_t at = selection.rows[i];
-                              return source.data().ids.empty() ? std::to_string(at) : source.data().ids[at];
-                            }};
-  const double begun = clock_seconds();
-  Matrix<float> shown;  // what is written of a block: scores, probabilities, or 1 and 0
-  const auto show = [&](MatrixView<const float> block) {
-    shown = Matrix<float>(block.rows, block.cols);
-    shown.copy_from(block);
-    if (flags.calibrated) model.calibrate(shown);
-  };
-  const bool names = flags.top > 0 || (flags.labels && flags.out.ends_with(".csv"));
-  if (!names) {
-    const auto writer = write_scores(flags.out, layout);
-    model.predict(selection, [&](std::size_t, MatrixView<const float> block) {
-      show(block);
-      if (flags.labels) {
-        const auto decided = decide(flags, model, block);
-        std::copy(decided.values().begin(), decided.values().end(), shown.values().begin());
-      }
-      writer->write(shown);
-    });
-    writer->commit();
-  } else {
-    TagsWriter writer(flags.out, layout);
-    const auto most = flags.top > 0 ? std::min(static_cast<std::size_t>(flags.top), classes) : classes;
-    std::vector<std::uint32_t> order;
-    std::vector<float> values;
-    model.predict(selection, [&](std::size_t, MatrixView<const float> block) {
-      show(block);
-      const auto decided = flags.labels ? decide(flags, model, block) : Matrix<std::uint8_t>();
-      for (std::size_t i = 0; i < block.rows; ++i) {
-        best_labels(block.row(i), most, order);
-        if (flags.labels) std::erase_if(order, [&](std::uint32_t j) { return decided(i, j) == 0; });
-        values.clear();
-        for (const auto j : order) values.push_back(shown(i, j));
-        writer.write(order, values);
-      }
-    });
-    writer.commit();
+  const PredictTally tally = flags.from_stream() ? predict_stream(flags, model) : predict_file(flags, model);
+  const auto rate =
+      static_cast<std::uint64_t>(static_cast<double>(tally.items) / std::max(tally.seconds, 1e-9));
+  if (flags.json) {
+    const nlohmann::json document = {{"schema", "lacuna.predict.1"},
+                                     {"out", flags.out},
+                                     {"items", tally.items},
+                                     {"labels", model.label_names().size()},
+                                     {"without_view", tally.without_view},
+                                     {"bad_lines", tally.bad_lines},
+                                     {"seconds", tally.seconds}};
+    fmt::print("{}\n", document.dump(2));
   }
-  const double seconds = clock_seconds() - begun;
-  fmt::print(stderr, "{}: {} rows, {} labels, {} ({} rows/s)\n", flags.out, rows, classes,
-             duration_text(seconds),
-             count_text(static_cast<std::uint64_t>(static_cast<double>(rows) / std::max(seconds, 1e-9))));
+  if (flags.json || flags.quiet) return 0;
+  if (tally.without_view > 0)
+    fmt::print(stderr, "{} of {} items have no view: they get no scores\n", tally.without_view, tally.items);
+  if (tally.bad_lines > 0)
+    fmt::print(stderr, "{} of {} lines could not be read\n", tally.bad_lines, tally.items + tally.bad_lines);
+  fmt::print(stderr, "{}: {} rows, {} labels, {} ({} rows/s)\n",
+             flags.out == "-" ? "standard output" : flags.out, tally.items, model.label_names().size(),
+             duration_text(tally.seconds), count_text(rate));
   return 0;
 }
 

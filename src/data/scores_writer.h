@@ -1,9 +1,8 @@
 // Scores written as they come, block by block, so that a million rows need no memory; the file appears whole
 // or not at all. The form is told by the name's ending:
-//   .csv   id and one column a label
 //   .npy   float32 (n, c)
 //   .npz   the same array under "scores", with "ids" and "label_names"
-// tags (CSV only) holds one line an item instead: id; names of its labels; their scores, best first.
+// Text is data/prediction_text.h.
 #pragma once
 
 #include <functional>
@@ -31,18 +30,5 @@ class ScoresWriter {
 };
 std::unique_ptr<ScoresWriter> write_scores(const std::string& path,
                                            ScoresLayout layout);  // Exit::usage: other ending
-
-class TagsWriter {
- public:
-  TagsWriter(const std::string& path, ScoresLayout layout);
-  ~TagsWriter();
-  // The next item: its labels (positions), best first, and their scores.
-  void write(std::span<const std::uint32_t> labels, std::span<const float> scores);
-  void commit();
-
- private:
-  struct State;
-  std::unique_ptr<State> state_;
-};
 
 }  // namespace lacuna

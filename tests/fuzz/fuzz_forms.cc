@@ -4,12 +4,16 @@
 #include <cmath>
 #include <cstdio>
 #include <filesystem>
+#include <optional>
 #include <stdexcept>
 
 #include "base/error.h"
 #include "base/tensors.h"
 #include "base/text.h"
+#include "data/csv_items.h"
 #include "data/folds.h"
+#include "data/jsonl.h"
+#include "data/names.h"
 #include "data/readers.h"
 #include "serve/infer_request.h"
 #include "serve/message.h"
@@ -60,13 +64,45 @@ void read_request(std::span<const unsigned char> bytes) {
   }
 }
 
+// Lines of a stream, one after the other: each is an item or an error of its own. True if all were taken.
+bool read_lines_of_items(std::string_view text, bool json) {
+  const std::vector<ViewShape> views = {{"rna", 3, {"g1", "g2", "g3"}, {}},
+                                        {"img", 2, {"a", "b"}, {1, 2}},
+                                        {"bits", 40, numbered_names("c", 40), {}}};
+  ItemBlock block(views, 2);
+  bool all = true;
+  std::optional<CsvItems> table;
+  for (std::size_t line = 0; !text.empty(); ++line) {
+    const auto end = std::min(text.find('\n'), text.size());
+    const std::string_view one = text.substr(0, end);
+    text.remove_prefix(std::min(end + 1, text.size()));
+    if (!json && line == 0) {
+      table.emplace(one, views, CsvItemsOptions{});
+      if (table->has_header()) continue;
+    }
+    const std::size_t row = line % 2;
+    try {
+      if (json)
+        parse_item(one, block, row);
+      else
+        table->parse(one, block, row);
+      block.dataset(2, "fuzz").check("after reading");
+    } catch (const Error&) {
+      if (block.has_any(row)) throw std::logic_error("a row that was refused is not empty");
+      all = false;
+    }
+  }
+  return all;
+}
+
 }  // namespace
 
 const std::vector<std::string>& fuzz_forms() {
   static const std::vector<std::string> forms = {
       "npy",    "npz",   "mat",         "mat73",     "csv",       "tsv",   "arff", "libsvm",
       "fvec",   "hvecs", "hvecs32",     "mtx",       "clist",     "toml",  "xml",  "words",
-      "safetensors",     "folds-npz",   "folds-mat", "h5ad",      "h5mu",  "infer"};
+      "safetensors",     "folds-npz",   "folds-mat", "h5ad",      "h5mu",  "infer", "jsonl",
+      "csv-items"};
   return forms;
 }
 
@@ -122,6 +158,9 @@ bool fuzz_form(const std::string& form, std::span<const unsigned char> bytes, co
           form == "h5ad" ? std::vector<std::string>{"X", "obsm/o"} : std::vector<std::string>{"a", "b/X"};
       options.labels = {"c", "obs:b", "n", form == "h5ad" ? "obsm:o" : "a/obs:t"};
       read_and_use(path, options);
+    } else if (form == "jsonl" || form == "csv-items") {
+      return read_lines_of_items({reinterpret_cast<const char*>(bytes.data()), bytes.size()},
+                                 form == "jsonl");
     } else {
       const std::string path = folder + "/input." + (form == "mat73" ? "mat" : form);
       put(path, bytes);

@@ -1,0 +1,57 @@
+// What predicting from a file and from a stream have in common: the flags that say what is written, and how scores
+// become it.
+#pragma once
+
+#include <string>
+
+#include "base/options.h"
+#include "cli/source.h"
+#include "data/prediction_text.h"
+#include "methods/model.h"
+
+namespace lacuna::cli {
+
+struct PredictFlags {
+  std::string model;
+  SourceFlags source;
+  std::string out, part = "all", labels_by = "thresholds", precision = "model", format = "auto";
+  std::int64_t top = 0;
+  bool labels = false, calibrated = false, strict = false, json = false, quiet = false;
+  double threshold = -1;
+  int threads = 0;
+
+  void declare(Options& options);
+  bool from_stream() const;  // DATA is lines that come in, not a data set
+};
+
+// A model file for a verb; a file that is none says so, and whether the arguments may be swapped.
+Model load_model(const std::string& path, const std::string& precision = "model");
+
+// How predictions are written as text; `lines_in` is the form of the input ("jsonl", "csv", "tsv") or empty.
+PredictionStyle prediction_style(const PredictFlags& flags, const Model& model, const std::string& lines_in);
+
+// Raw scores of a block to what is shown of them.
+class Shown {
+ public:
+  Shown(const PredictFlags& flags, const Model& model, bool decisions)
+      : flags_(flags), model_(model), decisions_(decisions) {}
+  void set(MatrixView<const float> raw);
+  Matrix<float>& values() { return values_; }                       // scores, or calibrated probabilities
+  const Matrix<std::uint8_t>& decided() const { return decided_; }  // empty where nobody asks for decisions
+
+ private:
+  const PredictFlags& flags_;
+  const Model& model_;
+  bool decisions_;
+  Matrix<float> values_;
+  Matrix<std::uint8_t> decided_;
+};
+
+// What happened, for stderr or --json.
+struct PredictTally {
+  std::size_t items = 0, without_view = 0, bad_lines = 0;
+  double seconds = 0;
+};
+PredictTally predict_stream(const PredictFlags& flags, const Model& model);
+
+}  // namespace lacuna::cli

@@ -1,0 +1,54 @@
+// Items as lines of CSV or TSV, one a line, for streams. The first line may hold column names: they are matched with
+// the model's, either plain ("glucose") or with the view's name before them ("blood:glucose") where a plain name would
+// fit two views. Where one side has no names, columns are taken in order: the id if there is one, then the columns of
+// the first view, of the second, and so on. A view none of whose columns is there is missing; so is a view whose cells
+// are all empty in a line.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "data/item_block.h"
+
+namespace lacuna {
+
+struct CsvItemsOptions {
+  char separator = 0;           // 0 = the one of , ; and tab that the first line has most of
+  std::string header = "auto";  // whether the first line holds names: auto, yes, no
+  std::string id_column;        // name, or number from 0; empty = found by its name
+};
+
+class CsvItems {
+ public:
+  // Looks at the first line. Exit::mismatch, with names and counts, if its columns are not the model's.
+  CsvItems(std::string_view first_line, const std::vector<ViewShape>& views, const CsvItemsOptions& options);
+
+  bool has_header() const { return has_header_; }  // otherwise the first line is an item
+  bool by_name() const { return by_name_; }
+  char separator() const { return separator_; }
+  std::string told() const;  // what was decided, for stderr
+
+  // Parses a line into row i of the block; Exit::data on error, the row is then cleared. Re-entrant.
+  void parse(std::string_view line, ItemBlock& block, std::size_t i) const;
+
+ private:
+  static constexpr std::size_t kNone = static_cast<std::size_t>(-1);
+  struct Place {
+    std::size_t view = kNone, column = 0;  // view kNone: the id
+  };
+  std::vector<std::string> split(std::string_view line) const;
+  bool next_cell(std::string_view& rest, std::string_view& cell, std::string& scratch) const;
+  void match_names(const std::vector<std::string>& cells, const std::vector<ViewShape>& views);
+  void match_order(std::size_t width, const std::vector<ViewShape>& views);
+
+  char separator_;
+  bool has_header_ = false, by_name_ = false;
+  std::size_t id_ = kNone;
+  std::string id_name_;
+  std::vector<Place> places_;        // one a cell
+  std::vector<std::uint8_t> there_;  // one a view: it has columns here
+  std::vector<std::string> cell_names_;
+};
+
+}  // namespace lacuna

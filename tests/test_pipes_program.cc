@@ -1,0 +1,402 @@
+// lacuna predict MODEL - --out -: between real pipes, line by line and in bulk.
+#include <gtest/gtest.h>
+#include <sys/stat.h>
+
+#include <chrono>
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <sstream>
+
+#include "base/files.h"
+#include "base/text.h"
+#include "data/readers.h"
+#include "data/simulate.h"
+#include "methods/model.h"
+#include "pipe_process.h"
+
+namespace lacuna {
+namespace {
+
+using nlohmann::json;
+
+class Pipes : public testing::Test {
+ protected:
+  static void SetUpTestSuite() {
+    folder_ = new TemporaryDirectory;
+    SimulateOptions options;
+    options.rows = 400;
+    options.views = 3;
+    options.labels = 6;
+    options.sizes = {12, 9, 7};
+    data_ = new Dataset(simulate(options).data);
+    data_->ids.clear();
+    for (std::size_t i = 0; i < data_->rows; ++i) data_->ids.push_back(fmt::format("item {}", i));
+    data_->label_names = {"plain", "semi;colon", "a \"quoted\" name", "back\\slash", "ünï", "comma, too"};
+    Matrix<std::uint8_t> present(data_->rows, 3);
+    for (std::size_t i = 0; i < data_->rows; ++i)
+      for (std::size_t v = 0; v < 3; ++v) present(i, v) = i == 2 ? 0 : (i + v) % 4 != 0;
+    data_->present = Table<std::uint8_t>(std::move(present));
+    write_dataset(*data_, path("data.npz"));
+    const Ended ended =
+        run({"train", path("data.npz"), "--out", path("model"), "--embedding", "24", "--encoder-widths", "32",
+             "--decoder-widths", "16", "--epochs", "10", "--quiet"});
+    ASSERT_EQ(ended.code, 0) << ended.err;
+    model_ = new Model(Model::load(path("model")));
+    scores_ = new Matrix<float>(model_->predict(*data_));
+  }
+  static void TearDownTestSuite() {
+    delete scores_;
+    delete model_;
+    delete data_;
+    delete folder_;
+  }
+  static std::string path(const std::string& name) { return *folder_ / name; }
+  static std::vector<std::string> command(std::vector<std::string> more = {}, const std::string& data = "-",
+                                          const std::string& out = "-") {
+    std::vector<std::string> all = {"predict", path("model"), data, "--out", out};
+    all.insert(all.end(), more.begin(), more.end());
+    return all;
+  }
+  static Ended talk(std::string_view text, std::vector<std::string> more = {}) {
+    return PipeProcess(command(std::move(more))).talk(text);
+  }
+  static std::string json_line(std::size_t i) {
+    std::string line = fmt::format("{{\"id\": \"{}\", \"views\": {{", data_->ids[i]);
+    bool first = true;
+    for (std::size_t v = 0; v < 3; ++v) {
+      if (!data_->has(i, v) && i % 2 == 0) continue;  // left out, or null
+      line += fmt::format("{}\"{}\": ", first ? "" : ", ", data_->views[v].name);
+      first = false;
+      if (!data_->has(i, v)) {
+        line += "null";
+        continue;
+      }
+      std::vector<float> row(data_->views[v].columns());
+      data_->views[v].copy_row(i, row);
+      line += fmt::format("[{}]", fmt::join(row, ", "));
+    }
+    return line + "}}\n";
+  }
+  static std::string json_lines() {
+    std::string all;
+    for (std::size_t i = 0; i < data_->rows; ++i) all += json_line(i);
+    return all;
+  }
+  static std::string csv_lines(char separator) {
+    std::string all = "Sample_ID";
+    for (const auto& view : data_->views)
+      for (std::size_t k = 0; k < view.columns(); ++k) all += separator + fmt::format("{}:{}", view.name, k);
+    all += '\n';
+    for (std::size_t i = 0; i < data_->rows; ++i) {
+      all += data_->ids[i];
+      for (std::size_t v = 0; v < 3; ++v) {
+        std::vector<float> row(data_->views[v].columns());
+        data_->views[v].copy_row(i, row);
+        for (const float x : row) all += separator + (data_->has(i, v) ? fmt::format("{}", x) : "");
+      }
+      all += '\n';
+    }
+    return all;
+  }
+  static void expect_scores(const json& answer, std::size_t i) {
+    ASSERT_EQ(answer["id"], data_->ids[i]);
+    if (i == 2) {
+      ASSERT_TRUE(answer["scores"].is_null()) << answer.dump();
+      return;
+    }
+    ASSERT_EQ(answer["scores"].size(), 6u);
+    for (std::size_t j = 0; j < 6; ++j)
+      ASSERT_EQ(answer["scores"][data_->label_names[j]].get<float>(), (*scores_)(i, j)) << i << ", " << j;
+  }
+  static std::vector<std::string> lines_of(const std::string& text) {
+    std::vector<std::string> all;
+    std::istringstream stream(text);
+    for (std::string line; std::getline(stream, line);) all.push_back(line);
+    return all;
+  }
+
+  static TemporaryDirectory* folder_;
+  static Dataset* data_;
+  static Model* model_;
+  static Matrix<float>* scores_;
+};
+TemporaryDirectory* Pipes::folder_ = nullptr;
+Dataset* Pipes::data_ = nullptr;
+Model* Pipes::model_ = nullptr;
+Matrix<float>* Pipes::scores_ = nullptr;
+
+// A line gets its answer before the next one is sent.
+TEST_F(Pipes, AnswersLineByLine) {
+  for (const bool jsonl : {true, false}) {
+    PipeProcess program(command({"--format", "jsonl"}));
+    if (!jsonl) program.send(csv_lines(',').substr(0, csv_lines(',').find('\n') + 1));
+    const auto rows = lines_of(csv_lines(','));
+    for (std::size_t i = 0; i < 5; ++i) {
+      program.send(jsonl ? json_line(i) : rows[i + 1] + "\n");
+      const std::string answer = program.line();
+      ASSERT_NE(answer, "") << "no answer to line " << i;
+      expect_scores(json::parse(answer), i);
+    }
+    const Ended ended = program.talk("");
+    EXPECT_EQ(ended.code, 0) << ended.err;
+    EXPECT_EQ(ended.out, "");
+  }
+}
+
+TEST_F(Pipes, BulkGivesTheScoresOfTheFile) {
+  const Ended ended = talk(json_lines());
+  ASSERT_EQ(ended.code, 0) << ended.err;
+  const auto answers = lines_of(ended.out);
+  ASSERT_EQ(answers.size(), data_->rows);
+  for (std::size_t i = 0; i < answers.size(); ++i) expect_scores(json::parse(answers[i]), i);
+  EXPECT_NE(ended.err.find("1 of 400 items have no view: they get no scores"), std::string::npos)
+      << ended.err;
+  EXPECT_EQ(talk(json_lines(), {"--quiet"}).err, "");
+
+  // The same from a file of lines, and with one thread.
+  write_text(path("items.jsonl"), json_lines());
+  EXPECT_EQ(run(command({}, path("items.jsonl"))).out, ended.out);
+  EXPECT_EQ(talk(json_lines(), {"--threads", "1"}).out, ended.out);
+}
+
+TEST_F(Pipes, TablesInAndOut) {
+  const Ended csv = talk(csv_lines(','));
+  ASSERT_EQ(csv.code, 0) << csv.err;
+  EXPECT_NE(csv.err.find("ids in column 'Sample_ID', columns matched by position"), std::string::npos)
+      << csv.err;
+  ASSERT_EQ(run(command({}, path("data.npz"), path("from-file.csv"))).code, 0);
+  EXPECT_EQ(csv.out, read_text(path("from-file.csv")));
+  const auto wide = lines_of(csv.out);
+  EXPECT_EQ(wide[0], "id,plain,\"semi;colon\",\"a \"\"quoted\"\" name\",back\\slash,ünï,\"comma, too\"");
+  EXPECT_EQ(wide[3], "item 2,,,,,,");  // no view, no scores
+
+  const Ended tsv = talk(csv_lines('\t'));  // told by its first line, and answered alike
+  ASSERT_EQ(tsv.code, 0) << tsv.err;
+  EXPECT_EQ(lines_of(tsv.out)[0],
+            "id\tplain\tsemi;colon\t\"a \"\"quoted\"\" name\"\tback\\slash\tünï\tcomma, too");
+  const Ended semicolons = talk(csv_lines(';'), {"--format", "csv"});
+  EXPECT_EQ(semicolons.out, csv.out) << semicolons.err;
+}
+
+TEST_F(Pipes, LongAndTags) {
+  const Ended ended = talk(json_lines(), {"--format", "long", "--top", "2"});
+  ASSERT_EQ(ended.code, 0) << ended.err;
+  const auto table = lines_of(ended.out);
+  EXPECT_EQ(table[0], "id,rank,label,probability,decided");
+  ASSERT_EQ(table.size(), 1 + 2 * (data_->rows - 1) + 1);
+  EXPECT_TRUE(table[1].starts_with("item 0,1,")) << table[1];
+  EXPECT_TRUE(table[2].starts_with("item 0,2,")) << table[2];
+  EXPECT_EQ(table[5], "item 2,,,,");
+
+  const Matrix<std::uint8_t> decided = model_->decide(*scores_);
+  for (const bool labels : {false, true}) {
+    std::vector<std::string> flags = {"--calibrated", "--top", "3"};
+    if (labels) flags.push_back("--labels");
+    const Ended tags = talk(json_lines(), flags);
+    ASSERT_EQ(tags.code, 0) << tags.err;
+    const auto answers = lines_of(tags.out);
+    for (std::size_t i = 0; i < answers.size(); ++i) {
+      const json answer = json::parse(answers[i]);
+      if (i == 2) {
+        EXPECT_TRUE(answer["tags"].is_null() && answer["scores"].is_null());
+        continue;
+      }
+      if (!labels) {
+        ASSERT_EQ(answer["tags"].size(), 3u);
+      }
+      double before = 1;
+      for (const auto& tag : answer["tags"]) {
+        EXPECT_LE(tag["probability"].get<double>(), before);  // ranked by what is printed
+        before = tag["probability"];
+        const auto j =
+            static_cast<std::size_t>(std::ranges::find(data_->label_names, tag["label"].get<std::string>()) -
+                                     data_->label_names.begin());
+        ASSERT_LT(j, 6u);
+        EXPECT_EQ(tag["decided"].get<bool>(), decided(i, j) != 0);
+        if (labels) {
+          EXPECT_TRUE(tag["decided"].get<bool>());
+        }
+      }
+    }
+  }
+}
+
+// Several names in one field can be taken apart again.
+TEST_F(Pipes, JoinedLabelsAreEscaped) {
+  const Ended ended = talk(json_lines(), {"--format", "csv", "--top", "6"});
+  ASSERT_EQ(ended.code, 0) << ended.err;
+  const std::string field = lines_of(ended.out)[1];
+  EXPECT_NE(field.find("semi\\;colon"), std::string::npos) << field;
+  EXPECT_NE(field.find("back\\\\slash"), std::string::npos) << field;
+}
+
+TEST_F(Pipes, ABadLineIsAnsweredAndTheStreamGoesOn) {
+  const std::string text = json_line(0) + "{\"id\": \"bad\", \"views\": {\"view0\": [1, NaN]}}\n" + "\n" +
+                           "not json\n" + "{\"views\": {\"viev0\": []}}\n" + json_line(1) +
+                           std::string(3, '[') + "\n" + json_line(3);
+  const Ended ended = talk(text);
+  EXPECT_EQ(ended.code, 0) << ended.err;
+  const auto answers = lines_of(ended.out);
+  ASSERT_EQ(answers.size(), 7u) << ended.out;
+  expect_scores(json::parse(answers[0]), 0);
+  const json bad = json::parse(answers[1]);
+  EXPECT_EQ(bad["line"], 2);
+  EXPECT_NE(bad["error"].get<std::string>().find("NaN"), std::string::npos) << bad.dump();
+  EXPECT_EQ(json::parse(answers[2])["line"], 4);
+  EXPECT_NE(json::parse(answers[3])["error"].get<std::string>().find("did you mean 'view0'?"),
+            std::string::npos);
+  expect_scores(json::parse(answers[4]), 1);
+  expect_scores(json::parse(answers[6]), 3);
+  EXPECT_NE(ended.err.find("4 of 7 lines could not be read"), std::string::npos) << ended.err;
+
+  const Ended strict = talk(text, {"--strict"});
+  EXPECT_EQ(strict.code, 3);
+  EXPECT_EQ(lines_of(strict.out).size(), 1u) << strict.out;
+  EXPECT_NE(strict.err.find("line 2"), std::string::npos) << strict.err;
+
+  // A table has no place for errors: they go to stderr, as the same objects.
+  const Ended csv = talk(text, {"--format", "csv"});
+  EXPECT_EQ(csv.code, 0);
+  EXPECT_EQ(lines_of(csv.out).size(), 4u) << csv.out;
+  EXPECT_NE(csv.err.find("{\"line\": 2, \"error\": "), std::string::npos) << csv.err;
+}
+
+TEST_F(Pipes, AHugeLineNeedsNoMemory) {
+#ifdef __SANITIZE_ADDRESS__
+  GTEST_SKIP() << "the sanitizer's own memory would be counted; the build without it runs this test";
+#endif
+  const std::size_t before = talk(json_lines()).peak_bytes;
+  std::string text = json_line(0) + "{\"views\": {\"view0\": [";
+  text.append(std::size_t{300} << 20, '1');
+  text += "\n" + json_line(1);
+  const Ended ended = talk(text);
+  ASSERT_EQ(ended.code, 0) << ended.err;
+  const auto answers = lines_of(ended.out);
+  ASSERT_EQ(answers.size(), 3u);
+  EXPECT_NE(json::parse(answers[1])["error"].get<std::string>().find("longer than"), std::string::npos);
+  expect_scores(json::parse(answers[2]), 1);
+  EXPECT_LT(ended.peak_bytes, before + (std::size_t{64} << 20)) << before;
+}
+
+TEST_F(Pipes, FifosAndDevicesAreWrittenTo) {
+  const std::string fifo = path("fifo");
+  ASSERT_EQ(mkfifo(fifo.c_str(), 0600), 0);
+  std::string read;
+  std::thread reader([&] {
+    std::ostringstream all;
+    all << std::ifstream(fifo).rdbuf();
+    read = all.str();
+  });
+  const Ended ended = run(command({"--format", "csv"}, path("data.npz"), fifo));
+  reader.join();
+  EXPECT_EQ(ended.code, 0) << ended.err;
+  ASSERT_EQ(run(command({}, path("data.npz"), path("plain.csv"))).code, 0);
+  EXPECT_EQ(read, read_text(path("plain.csv")));
+  struct stat status {};
+  ASSERT_EQ(stat(fifo.c_str(), &status), 0);
+  EXPECT_TRUE(S_ISFIFO(status.st_mode));  // still one
+  EXPECT_EQ(PipeProcess(command({"--format", "csv"}, path("data.npz"), "/dev/stdout")).talk("").out, read);
+  EXPECT_EQ(PipeProcess(command({"--format", "csv"}, "/dev/stdin", "/dev/stdout")).talk(json_lines()).out,
+            read);
+  EXPECT_EQ(run(command({}, path("data.npz"), "/dev/null")).code, 0);
+}
+
+TEST_F(Pipes, IdsComeBackAsTheyWere) {
+  std::string line = json_line(1);
+  line = line.substr(line.find("\"views\""));
+  const Ended ended = talk("{\"id\": 17, " + line + "{" + line + "{\"id\": \"17\", " + line);
+  const auto answers = lines_of(ended.out);
+  ASSERT_EQ(answers.size(), 3u) << ended.out << ended.err;
+  EXPECT_EQ(json::parse(answers[0])["id"], 17);
+  EXPECT_EQ(json::parse(answers[1])["id"], 1);  // its place, from 0
+  EXPECT_EQ(json::parse(answers[2])["id"], "17");
+}
+
+TEST_F(Pipes, EmptyCellsAreTheMeansOfTheTrainingRows) {
+  // One value of view0 is not known.
+  std::string line = "{\"id\": \"a\", \"views\": {\"view0\": [null, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1]}}\n";
+  const Ended refused = talk(line);
+  EXPECT_NE(refused.out.find("--empty mean"), std::string::npos) << refused.out;
+  const Ended filled = talk(line, {"--empty", "mean"});
+  const auto means = model_->view_shapes("mean");
+  const std::string by_hand =
+      fmt::format("{{\"id\": \"a\", \"views\": {{\"view0\": [{}, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1]}}}}\n",
+                  means[0].fill[0]);
+  EXPECT_EQ(filled.out, talk(by_hand).out);
+  EXPECT_NE(filled.out, talk(line, {"--empty", "zero"}).out);
+  double sum = 0, count = 0;  // of the rows that it learned from: about the mean of all
+  for (std::size_t i = 0; i < data_->rows; ++i) {
+    if (!data_->has(i, 0)) continue;
+    std::vector<float> row(12);
+    data_->views[0].copy_row(i, row);
+    sum += static_cast<double>(row[0]), ++count;
+  }
+  EXPECT_NEAR(static_cast<double>(means[0].fill[0]), sum / count, .5);
+}
+
+TEST_F(Pipes, Mistakes) {
+  const std::vector<std::pair<std::vector<std::string>, std::string>> cases = {
+      {command({"--json"}), "both go to standard output"},
+      {command({"--strict"}, path("data.npz")), "--strict has no effect"},
+      {command({"--threshold", ".5"}, path("data.npz")), "--threshold has no effect"},
+      {command({"--folds", "x"}), "no folds"},
+      {command({}, "-", path("x.npy")), "written as lines"},
+      {command({"--format", "long"}, path("data.npz"), path("x.npy")), "is an array"},
+      {command({}, path("data.npz"), path("x.txt")), "scores are written as"},
+      {{"predict", path("data.npz"), path("model"), "--out", "-"}, "not a model file"},
+  };
+  for (const auto& [arguments, expected] : cases) {
+    const Ended ended = run(arguments);
+    EXPECT_TRUE(ended.code == 2 || ended.code == 3) << ended.code << ended.err;
+    EXPECT_NE(ended.err.find(expected), std::string::npos) << ended.err;
+  }
+  EXPECT_EQ(talk("[{\"views\": {}}]").code, 3);
+  EXPECT_EQ(talk("id,a,b\n1,2,3\n").code, 4);
+  EXPECT_EQ(talk("").code, 0);
+  const Ended told = run(command({"--json"}, path("data.npz"), path("told.csv")));
+  EXPECT_EQ(json::parse(told.out)["without_view"], 1);
+}
+
+// 100,000 rows through a pipe against the same rows from a file, in turns.
+TEST_F(Pipes, RatesAgainstAFile) {
+#ifdef __SANITIZE_ADDRESS__
+  GTEST_SKIP() << "no times under sanitizers";
+#endif
+  constexpr std::size_t kRows = 100'000;
+  Dataset many = *data_;
+  std::vector<std::uint32_t> rows;
+  for (std::size_t i = 0; i < kRows; ++i) rows.push_back(static_cast<std::uint32_t>(i % data_->rows));
+  many.ids.clear();
+  many = select_rows(many, rows);
+  many.labels = {};
+  many.label_names = {};
+  write_dataset(many, path("many.npz"));
+  std::string jsonl, csv = csv_lines(',').substr(0, csv_lines(',').find('\n') + 1);
+  const auto table = lines_of(csv_lines(','));
+  for (std::size_t i = 0; i < kRows; ++i) {
+    jsonl += json_line(i % data_->rows);
+    csv += table[1 + i % data_->rows] + "\n";
+  }
+  write_text(path("many.csv"), csv);
+  const auto seconds = [](auto&& work) {
+    const auto begun = std::chrono::steady_clock::now();
+    work();
+    return std::chrono::duration<double>(std::chrono::steady_clock::now() - begun).count();
+  };
+  double file = 1e9, json_pipe = 1e9, csv_pipe = 1e9;
+  for (int k = 0; k < 3; ++k) {
+    file = std::min(file,
+                    seconds([&] { ASSERT_EQ(run(command({}, path("many.npz"), path("out.csv"))).code, 0); }));
+    json_pipe = std::min(json_pipe, seconds([&] { ASSERT_EQ(talk(jsonl).code, 0); }));
+    csv_pipe = std::min(csv_pipe, seconds([&] { ASSERT_EQ(talk(csv).code, 0); }));
+  }
+  const auto rate = [&](double time) { return static_cast<double>(kRows) / time; };
+  std::printf(
+      "rows a second: %.0f from .npz to .csv, %.0f as JSON lines through pipes, %.0f as CSV through pipes\n",
+      rate(file), rate(json_pipe), rate(csv_pipe));
+  EXPECT_GT(rate(json_pipe), .5 * rate(file));
+  EXPECT_GT(rate(csv_pipe), .5 * rate(file));
+}
+
+}  // namespace
+}  // namespace lacuna
