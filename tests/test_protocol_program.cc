@@ -160,10 +160,11 @@ TEST_F(ProtocolProgram, EvaluateRefusals) {
   write_npz(folder_ / "names.npz",
             std::vector{borrow("scores", scores),
                         text_array("label_names", {"label0", "label1", "label2", "label3", "label4", "label5",
-                                                   "label7", "label6"})});
+                                                   "label7", "other"})});
   ended = run({"evaluate", folder_ / "names.npz", folder_ / "toy.npz"});
-  EXPECT_EQ(ended.code, 4);
-  EXPECT_TRUE(has(ended.err, "label 6 (from 0) is 'label7'")) << ended.err;
+  EXPECT_EQ(ended.code, 0);
+  EXPECT_TRUE(has(ended.err, "1 scored label that the data does not have ('other')")) << ended.err;
+  EXPECT_TRUE(has(ended.err, "1 label of the data without scores ('label6')")) << ended.err;
 }
 
 // What predict writes for a part of a fold, evaluate takes for the same part and for no other.
@@ -185,7 +186,7 @@ TEST_F(ProtocolProgram, PredictThenEvaluateByFolds) {
     if (std::string(name) == "s.npy") continue;  // it has no ids
     ended = run({"evaluate", scores, data, "--folds", folds, "--fold", "0", "--part", "test"});
     EXPECT_EQ(ended.code, 4) << name;
-    EXPECT_TRUE(has(ended.err, "expected '")) << ended.err;
+    EXPECT_TRUE(has(ended.err, "are --fold and --part those of the scores?")) << ended.err;
   }
 }
 

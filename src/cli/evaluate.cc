@@ -1,6 +1,7 @@
 // lacuna evaluate: scores and true labels -> metrics.
 #include <cmath>
 #include <cstdio>
+#include <map>
 #include <nlohmann/json.hpp>
 #include <optional>
 
@@ -12,6 +13,7 @@
 #include "cli/verbs.h"
 #include "data/metrics.h"
 #include "data/reliability.h"
+#include "data/score_join.h"
 #include "data/scores.h"
 #include "experiments/details.h"
 #include "experiments/report.h"
@@ -27,7 +29,7 @@ struct EvaluateFlags {
   int threads = 0;
 
   void declare(Options& o) {
-    o.add("scores", scores, "scores as .csv, .npy or .npz (lacuna predict writes them)")
+    o.add("scores", scores, "scores as .csv, .tsv, .npy or .npz (lacuna predict writes them)")
         .positional()
         .metavar("SCORES")
         .required();
@@ -46,15 +48,50 @@ struct EvaluateFlags {
   }
 };
 
-Matrix<std::uint8_t> read_decisions(const std::string& path, const Selection& selection) {
+// The joined entries of both sides: scores, and the complete labels (metrics know no hidden ones, only those that nobody
+// knows).
+Matrix<float> joined_scores(const Scores& scores, const ScoreJoin& join) {
+  Matrix<float> values(join.score_rows.size(), join.score_labels.size());
+  for (std::size_t i = 0; i < values.rows(); ++i)
+    for (std::size_t j = 0; j < values.cols(); ++j)
+      values(i, j) = scores.values(join.score_rows[i], join.score_labels[j]);
+  return values;
+}
+Matrix<std::int8_t> joined_truth(const Selection& selection, const ScoreJoin& join) {
+  const Matrix<std::int8_t> all = true_labels(selection);
+  Matrix<std::int8_t> truth(join.data_rows.size(), join.data_labels.size());
+  for (std::size_t i = 0; i < truth.rows(); ++i)
+    for (std::size_t j = 0; j < truth.cols(); ++j) truth(i, j) = all(join.data_rows[i], join.data_labels[j]);
+  return truth;
+}
+
+// Decisions for the very entries that are scored.
+Matrix<std::uint8_t> read_decisions(const std::string& path, const Selection& selection,
+                                    const ScoreJoin& scored) {
   const Scores file = read_scores(path);
-  check_scores(file, selection, path);
-  Matrix<std::uint8_t> decided(file.values.rows(), file.values.cols());
+  const ScoreJoin join = join_scores(file, selection, path);
+  const auto places = [&](const std::vector<std::uint32_t>& ours, const std::vector<std::uint32_t>& theirs,
+                          const std::vector<std::uint32_t>& wanted, const char* what) {
+    std::map<std::uint32_t, std::uint32_t> at;
+    for (std::size_t k = 0; k < ours.size(); ++k) at[ours[k]] = theirs[k];
+    std::vector<std::uint32_t> found;
+    for (const std::uint32_t k : wanted) {
+      if (at.find(k) == at.end())
+        fail(Exit::mismatch, "{} has no decisions for {} {} (from 0) of the data, which has scores", path,
+             what, k);
+      found.push_back(at[k]);
+    }
+    return found;
+  };
+  const auto rows = places(join.data_rows, join.score_rows, scored.data_rows, "row"),
+             labels = places(join.data_labels, join.score_labels, scored.data_labels, "label");
+  Matrix<std::uint8_t> decided(rows.size(), labels.size());
   for (std::size_t i = 0; i < decided.rows(); ++i)
     for (std::size_t j = 0; j < decided.cols(); ++j) {
-      const float x = file.values(i, j);
+      const float x = file.values(rows[i], labels[j]);
       if (x != 0 && x != 1)
-        fail(Exit::data, "{}: row {}, label {} (from 0) is {}, a decision is 0 or 1", path, i, j, x);
+        fail(Exit::data, "{}: row {}, label {} (from 0) is {}, a decision is 0 or 1", path, rows[i],
+             labels[j], x);
       decided(i, j) = x == 1;
     }
   return decided;
@@ -80,7 +117,9 @@ int evaluate(const Arguments& arguments) {
       options, arguments, "evaluate",
       "Compares scores with the true labels. Labels that nobody knows are left out of every sum; labels that "
       "a\n"
-      "fold hides count in full (lacuna metrics explains each figure).",
+      "fold hides count in full (lacuna metrics explains each figure). Items are joined by id and labels by "
+      "name; what\n"
+      "only one side has is left out and told.",
       "  lacuna evaluate scores.csv photos.npz\n"
       "  lacuna evaluate scores.npy corel5k.mat --folds folds.mat --fold 0 --part test --per-label\n");
   set_threads(flags.threads);
@@ -88,25 +127,35 @@ int evaluate(const Arguments& arguments) {
   const Dataset& data = source.data();
   if (data.labels.empty()) fail(Exit::data, "{} has no labels to compare with", flags.source.path);
   const Selection selection = source.part(part_from_name(flags.part));
-  const Scores scores = read_scores(flags.scores);
-  check_scores(scores, selection, flags.scores);
-  const Matrix<std::int8_t> truth = true_labels(selection);
+  const Scores file = read_scores(flags.scores);
+  const ScoreJoin join = join_scores(file, selection, flags.scores);
+  if (source.has_folds() && !(join.unknown_items.empty() && join.unscored_items.empty()))
+    fail(Exit::mismatch,
+         "{}: {} of its items are not in the {} part of fold {}, and {} of that part have no scores; are "
+         "--fold and --part "
+         "those of the scores?",
+         flags.scores, join.unknown_items.size(), flags.part, flags.source.fold, join.unscored_items.size());
+  const Matrix<float> scores = joined_scores(file, join);
+  const Matrix<std::int8_t> truth = joined_truth(selection, join);
+  std::vector<std::string> names;
+  for (const std::uint32_t j : join.data_labels) names.push_back(data.label_names[j]);
   const Matrix<std::uint8_t> decided =
-      flags.decided.empty() ? Matrix<std::uint8_t>() : read_decisions(flags.decided, selection);
+      flags.decided.empty() ? Matrix<std::uint8_t>() : read_decisions(flags.decided, selection, join);
+  for (const auto& line : join.told()) fmt::print(stderr, "{}: {}\n", flags.scores, line);
 
-  const Metrics metrics = lacuna::evaluate(scores.values, truth, decided, flags.threshold);
-  const auto labels = flags.per_label ? evaluate_labels(scores.values, truth, decided, flags.threshold)
+  const Metrics metrics = lacuna::evaluate(scores, truth, decided, flags.threshold);
+  const auto labels = flags.per_label ? evaluate_labels(scores, truth, decided, flags.threshold)
                                       : std::vector<LabelMetrics>();
   const double unknown = unknown_share(truth);
   std::optional<Reliability> reliable;
-  if (flags.reliability) reliable = lacuna::reliability(scores.values, truth);
+  if (flags.reliability) reliable = lacuna::reliability(scores, truth);
 
   if (!flags.report.empty()) {
     bool probabilities = true;
     Matrix<std::uint8_t> yes(truth.rows(), truth.cols());
     for (std::size_t i = 0; i < yes.rows(); ++i)
       for (std::size_t j = 0; j < yes.cols(); ++j) {
-        const auto score = static_cast<double>(scores.values(i, j));
+        const auto score = static_cast<double>(scores(i, j));
         yes(i, j) = decided.empty() ? score > flags.threshold : decided(i, j);
         probabilities = probabilities && score >= 0 && score <= 1;
       }
@@ -121,7 +170,7 @@ int evaluate(const Arguments& arguments) {
                   {"unknown true labels", fmt::format("{:.1f} %", 100 * unknown)}};
     page.metrics = metrics_json(metrics);
     page.metrics_part = source.has_folds() ? flags.part : "scored";
-    page.details = prediction_details(scores.values, truth, yes, data.label_names, probabilities);
+    page.details = prediction_details(scores, truth, yes, names, probabilities);
     write_model_report(page, flags.report);
   }
 
@@ -133,6 +182,12 @@ int evaluate(const Arguments& arguments) {
         {"labels", truth.cols()},
         {"unknown", unknown},
         {"threshold", flags.decided.empty() ? nlohmann::json(flags.threshold) : nlohmann::json()},
+        {"left_out",
+         {{"unknown_items", join.unknown_items.size()},
+          {"unscored_items", join.unscored_items.size()},
+          {"items_without_view", join.empty_items.size()},
+          {"unknown_labels", join.unknown_labels},
+          {"unscored_labels", join.unscored_labels}}},
         {"metrics", metrics_json(metrics)}};
     if (source.has_folds()) {
       document["fold"] = flags.source.fold;
@@ -142,7 +197,7 @@ int evaluate(const Arguments& arguments) {
     if (flags.per_label) {
       auto& list = document["per_label"] = nlohmann::json::array();
       for (std::size_t j = 0; j < labels.size(); ++j)
-        list.push_back({{"name", data.label_names[j]},
+        list.push_back({{"name", names[j]},
                         {"positives", labels[j].positives},
                         {"known", labels[j].known},
                         {"AP", labels[j].ap},
@@ -172,7 +227,7 @@ int evaluate(const Arguments& arguments) {
   if (flags.per_label) {
     TextTable each({"label", "positives", "known", "AP", "AUC", "F1"});
     for (std::size_t j = 0; j < labels.size(); ++j)
-      each.add({data.label_names[j], std::to_string(labels[j].positives), std::to_string(labels[j].known),
+      each.add({names[j], std::to_string(labels[j].positives), std::to_string(labels[j].known),
                 number(labels[j].ap), number(labels[j].auc), number(labels[j].f1)});
     fmt::print("\n{}", each.text());
   }

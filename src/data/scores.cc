@@ -46,30 +46,8 @@ Scores read_csv_scores(const std::string& path) {
 Scores read_scores(const std::string& path) {
   if (path.ends_with(".npy")) return {matrix_of(read_npy(path), path), {}, {}};
   if (path.ends_with(".npz")) return read_npz_scores(path);
-  if (path.ends_with(".csv")) return read_csv_scores(path);
-  fail(Exit::usage, "{}: scores are read from .npy, .npz or .csv", path);
-}
-
-void check_scores(const Scores& scores, const Selection& selection, const std::string& path) {
-  const Dataset& data = *selection.data;
-  if (scores.values.rows() != selection.rows.size())
-    fail(Exit::mismatch, "{} has {} rows, {} has {} to compare with (see --folds, --fold and --part)", path,
-         scores.values.rows(), data.name, selection.rows.size());
-  if (scores.values.cols() != data.label_count())
-    fail(Exit::mismatch, "{} has {} labels, {} has {}", path, scores.values.cols(), data.name,
-         data.label_count());
-  for (std::size_t j = 0; j < scores.label_names.size(); ++j)
-    if (scores.label_names[j] != data.label_names[j])
-      fail(Exit::mismatch, "{}: label {} (from 0) is '{}', in {} it is '{}'", path, j, scores.label_names[j],
-           data.name, data.label_names[j]);
-  for (std::size_t i = 0; i < scores.ids.size(); ++i) {
-    const std::uint32_t at = selection.rows[i];
-    const std::string expected = data.ids.empty() ? std::to_string(at) : data.ids[at];
-    if (scores.ids[i] != expected)
-      fail(Exit::mismatch,
-           "{}: row {} (from 0) is item '{}', expected '{}'; are --fold and --part those of the scores?",
-           path, i, scores.ids[i], expected);
-  }
+  if (path.ends_with(".csv") || path.ends_with(".tsv")) return read_csv_scores(path);
+  fail(Exit::usage, "{}: scores are read from .npy, .npz, .csv or .tsv", path);
 }
 
 }  // namespace lacuna

@@ -1,0 +1,31 @@
+// Scores of one file and true labels of another, brought together: items by id, labels by name. What only one side has
+// is left out, and counted. A file without ids (or without names) is taken in the order of the data, and must then have
+// as many rows (or labels).
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "data/items.h"
+#include "data/scores.h"
+
+namespace lacuna {
+
+struct ScoreJoin {
+  // Entry k: this row of the scores belongs to this position in the selection; in the selection's order. And labels.
+  std::vector<std::uint32_t> score_rows, data_rows, score_labels, data_labels;
+  // Left out.
+  std::vector<std::string> unknown_items;    // scored, but not among the rows of the data
+  std::vector<std::string> unscored_items;   // of the data, without scores
+  std::vector<std::string> empty_items;      // scored as nothing: they have no view
+  std::vector<std::string> unknown_labels;   // scored, but the data does not have them
+  std::vector<std::string> unscored_labels;  // of the data, without scores
+
+  // One line a kind of what was left out, for people.
+  std::vector<std::string> told() const;
+};
+
+// Exit::mismatch if nothing is left; Exit::data if an id comes twice.
+ScoreJoin join_scores(const Scores& scores, const Selection& selection, const std::string& path);
+
+}  // namespace lacuna

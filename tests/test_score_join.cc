@@ -1,0 +1,105 @@
+#include "data/score_join.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "base/error.h"
+
+namespace lacuna {
+namespace {
+
+Dataset truth() {
+  Dataset data;
+  data.name = "truth";
+  data.rows = 4;
+  data.ids = {"a", "b", "c", "d"};
+  data.label_names = {"x", "y", "z"};
+  Matrix<std::int8_t> labels(4, 3);
+  data.labels = Table<std::int8_t>(std::move(labels));
+  return data;
+}
+
+Scores scored(std::vector<std::string> ids, std::vector<std::string> labels, std::size_t rows = 0,
+              std::size_t cols = 0) {
+  Scores scores;
+  Matrix<float> values(ids.empty() ? rows : ids.size(), labels.empty() ? cols : labels.size());
+  for (std::size_t i = 0; i < values.values().size(); ++i) values.values()[i] = static_cast<float>(i) / 100;
+  scores.values = Table<float>(std::move(values));
+  scores.ids = std::move(ids);
+  scores.label_names = std::move(labels);
+  return scores;
+}
+
+using Places = std::vector<std::uint32_t>;
+
+TEST(ScoreJoin, ByIdAndByNameInAnyOrder) {
+  const Dataset data = truth();
+  const ScoreJoin join =
+      join_scores(scored({"d", "a", "c", "b"}, {"z", "x", "y"}), select_all(data), "s.csv");
+  EXPECT_EQ(join.score_rows, (Places{1, 3, 2, 0}));
+  EXPECT_EQ(join.data_rows, (Places{0, 1, 2, 3}));
+  EXPECT_EQ(join.score_labels, (Places{1, 2, 0}));
+  EXPECT_EQ(join.data_labels, (Places{0, 1, 2}));
+  EXPECT_TRUE(join.told().empty());
+}
+
+TEST(ScoreJoin, SubsetsAreScoredAndTold) {
+  const Dataset data = truth();
+  const ScoreJoin join = join_scores(scored({"c", "new", "a"}, {"y", "extra"}), select_all(data), "s.csv");
+  EXPECT_EQ(join.score_rows, (Places{2, 0}));
+  EXPECT_EQ(join.data_rows, (Places{0, 2}));
+  EXPECT_EQ(join.score_labels, (Places{0}));
+  EXPECT_EQ(join.data_labels, (Places{1}));
+  EXPECT_EQ(join.unknown_items, (std::vector<std::string>{"new"}));
+  EXPECT_EQ(join.unscored_items, (std::vector<std::string>{"b", "d"}));
+  EXPECT_EQ(join.unknown_labels, (std::vector<std::string>{"extra"}));
+  EXPECT_EQ(join.unscored_labels, (std::vector<std::string>{"x", "z"}));
+  const auto told = join.told();
+  ASSERT_EQ(told.size(), 4u);
+  EXPECT_EQ(told[0], "left out: 1 scored item that the data does not have ('new')");
+  EXPECT_EQ(told[1], "left out: 2 items of the data without scores ('b', 'd')");
+}
+
+TEST(ScoreJoin, RowsOfNothingAreItemsWithoutViews) {
+  const Dataset data = truth();
+  Scores scores = scored({"a", "b", "c", "d"}, {"x", "y", "z"});
+  Matrix<float> values(4, 3);
+  for (float& x : values.row(1)) x = std::nanf("");
+  scores.values = Table<float>(std::move(values));
+  const ScoreJoin join = join_scores(scores, select_all(data), "s.csv");
+  EXPECT_EQ(join.data_rows, (Places{0, 2, 3}));
+  EXPECT_EQ(join.empty_items, (std::vector<std::string>{"b"}));
+}
+
+TEST(ScoreJoin, PlainArraysAreTakenInOrder) {
+  Dataset data = truth();
+  EXPECT_EQ(join_scores(scored({}, {}, 4, 3), select_all(data), "s.npy").data_rows.size(), 4u);
+  data.ids.clear();  // ids are then positions
+  EXPECT_EQ(join_scores(scored({"3", "1"}, {}, 0, 3), select_all(data), "s.csv").data_rows, (Places{1, 3}));
+}
+
+TEST(ScoreJoin, WhatCannotBeJoinedIsRefused) {
+  const Dataset data = truth();
+  const auto refused = [&](const Scores& scores) -> std::pair<Exit, std::string> {
+    try {
+      join_scores(scores, select_all(data), "s");
+    } catch (const Error& error) {
+      return {error.code(), error.what()};
+    }
+    return {Exit::ok, ""};
+  };
+  auto [code, message] = refused(scored({"A", "B"}, {"x"}));
+  EXPECT_EQ(code, Exit::mismatch);
+  EXPECT_NE(message.find("none of its 2 items ('A', 'B') is among the 4 of truth"), std::string::npos)
+      << message;
+  EXPECT_EQ(refused(scored({"a", "a"}, {"x"})).first, Exit::data);
+  EXPECT_EQ(refused(scored({"a", "b"}, {"q"})).first, Exit::mismatch);
+  EXPECT_NE(refused(scored({}, {}, 3, 3)).second.find("s has 3 rows and no ids, truth has 4"),
+            std::string::npos);
+  EXPECT_NE(refused(scored({}, {}, 4, 2)).second.find("2 labels without names, truth has 3"),
+            std::string::npos);
+}
+
+}  // namespace
+}  // namespace lacuna
