@@ -26,6 +26,8 @@ constexpr Verb kVerbs[] = {
     {"tune", "try settings of a method and keep the best model", tune},
     {"predict", "score the items of a data set with a model", predict},
     {"evaluate", "compare scores with the true labels", evaluate},
+    {"show", "what is in a model", show},
+    {"explain", "which view drove which tag", explain},
     {"export", "a trained network as an ONNX file", export_model},
     {"serve", "predictions over HTTP", serve},
     {"", "experiments", nullptr},

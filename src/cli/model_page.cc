@@ -2,12 +2,15 @@
 
 #include <fmt/core.h>
 
+#include "base/error.h"
 #include "base/text.h"
 #include "cli/progress.h"
+#include "data/bootstrap.h"
 #include "data/metrics.h"
 #include "data/protocol.h"
 #include "experiments/details.h"
 #include "experiments/report.h"
+#include "methods/view_summary.h"
 
 namespace lacuna::cli {
 namespace {
@@ -62,6 +65,9 @@ void describe_validation(const Model& model, const Selection& learn, const Selec
   const Matrix<std::uint8_t> decided = model.decide(scores);
   const Matrix<std::int8_t> truth = true_labels(val);
   page.metrics = metrics_json(evaluate(scores, truth, decided));
+  const MetricIntervals bootstrap = bootstrap_metrics(scores, truth, decided);
+  for (std::size_t k = 0; k < metric_names().size(); ++k)
+    page.intervals[metric_names()[k]] = {bootstrap.intervals[k].low, bootstrap.intervals[k].high};
   page.floor = floor_metrics(learn, val, truth);
   page.decision = decision_words(model);
   page.caution =
@@ -70,6 +76,11 @@ void describe_validation(const Model& model, const Selection& learn, const Selec
       "somewhat too good. Rows that had no say are fair: lacuna evaluate on a test part.";
   page.details =
       prediction_details(scores, truth, decided, model.label_names(), model.method().traits().probabilities);
+  try {
+    page.importance = to_json(summarise_views(model, val));
+  } catch (const Error& error) {  // no validation row has both a view and a known label
+    if (error.code() != Exit::data) throw;
+  }
   const auto& thresholds = model.calibration().thresholds();
   for (std::size_t j = 0; j < thresholds.size(); ++j) page.details["labels"][j]["threshold"] = thresholds[j];
   if (model.calibration().empty()) return;

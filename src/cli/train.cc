@@ -5,6 +5,7 @@
 #include "base/error.h"
 #include "base/text.h"
 #include "base/threads.h"
+#include "cli/date.h"
 #include "cli/learning.h"
 #include "cli/model_page.h"
 #include "cli/progress.h"
@@ -67,6 +68,7 @@ int train(const Arguments& arguments) {
                    {"rows", learn.rows.size()}};
   if (const std::string warning = protocol_warning(source.protocol()); !warning.empty())
     model.notes()["leaks"] = warning;
+  if (const auto date = source_date()) model.notes()["date"] = *date;
   for (const char* key : {"folds", "fold", "hold-out"})
     if (print.contains(key)) model.notes()[key] = print[key];
   if (model.method().traits().iterative) run.catch_signals();
@@ -90,7 +92,8 @@ int train(const Arguments& arguments) {
         {"metrics", model.validation() ? metrics_json(*model.validation()) : nlohmann::json::object()},
         {"metrics_part", "val"},
         {"history", run.history()},
-        {"seconds", clock_seconds() - begun}};
+        {"seconds", clock_seconds() - begun},
+        {"date", utc_text(std::time(nullptr))}};
     write_text(flags.out + ".history.json", document.dump(1) + "\n");
     return document;
   };

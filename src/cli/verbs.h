@@ -37,6 +37,7 @@ int data_mask(const Arguments& arguments);
 int data_simulate(const Arguments& arguments);
 int doctor(const Arguments& arguments);
 int evaluate(const Arguments& arguments);
+int explain(const Arguments& arguments);
 int export_model(const Arguments& arguments);
 int man(const Arguments& arguments);
 int methods(const Arguments& arguments);
@@ -55,5 +56,6 @@ int bench_missing(const Arguments& arguments);
 int bench_cell(const Arguments& arguments);
 int bench_rerun(const Arguments& arguments);
 int report(const Arguments& arguments);
+int show(const Arguments& arguments);
 
 }  // namespace lacuna::cli

@@ -1,0 +1,346 @@
+// lacuna explain: which view drove which tag.
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+#include <numeric>
+
+#include "base/error.h"
+#include "base/text.h"
+#include "base/threads.h"
+#include "cli/prediction.h"
+#include "cli/progress.h"
+#include "cli/text_out.h"
+#include "cli/verbs.h"
+#include "data/jsonl.h"
+#include "methods/view_summary.h"
+
+namespace lacuna::cli {
+namespace {
+
+struct ExplainFlags {
+  std::string model, out, part = "all", precision = "model";
+  SourceFlags source;
+  std::int64_t top = -1, exact_views = 12, orders = 256;
+  bool json = false, summary = false, calibrated = false, quiet = false;
+  std::uint64_t seed = 1;
+  int threads = 0;
+
+  void declare(Options& o) {
+    o.add("model", model, "a model file written by lacuna train").positional().metavar("MODEL").required();
+    source.declare(o);
+    o.add("part", part, "with folds: which rows to explain, in the fold's order")
+        .choices({"train", "val", "test", "all"});
+    o.add("top", top,
+          "the K best tags of each item; 0 = all of them; -1 = 3 in the table on the screen, else all")
+        .range(-1, 1e6)
+        .metavar("K");
+    o.add("out", out,
+          "where to write: .json, .jsonl (an item a line), .csv or .tsv (a tag a line); - is standard output")
+        .metavar("FILE");
+    o.add("summary", summary,
+          "what each view is good for over all items with known labels, and how accurate the model is with "
+          "the views that "
+          "items have; on the model's own validation rows if DATA is what it was trained on");
+    o.add("calibrated", calibrated, "explain calibrated probabilities instead of log-odds");
+    o.add("exact-views", exact_views, "items with more views are explained from a sample of orders")
+        .range(0, 20);
+    o.add("orders", orders, "so many orders, where they are sampled").range(4, 1e6);
+    o.add("seed", seed, "of the sampled orders");
+    o.add("precision", precision, "of a network's products: the model's own setting, f32 or bf16")
+        .choices({"model", "f32", "bf16"});
+    o.add("threads", threads, "threads, 0 = all; the result does not depend on it").range(0, 1024);
+    o.add("json", json, "print one JSON document");
+    o.add("quiet", quiet, "print nothing but errors");
+  }
+  ExplainOptions options() const {
+    return {calibrated, static_cast<std::size_t>(exact_views), static_cast<std::size_t>(orders), seed};
+  }
+};
+
+const char* unit_of(const ExplainFlags& flags, const Model& model) {
+  return flags.calibrated ? "probability" : model.method().traits().probabilities ? "log-odds" : "score";
+}
+
+// Explanations as text, item by item.
+class ExplanationText {
+ public:
+  enum class Form { json, jsonl, csv, tsv, table };
+  ExplanationText(Form form, const Model& model, std::size_t top, const char* unit)
+      : form_(form), top_(top), unit_(unit), labels_(model.label_names()) {
+    for (const auto& view : model.preparation().views()) views_.push_back(view.name);
+    for (const auto& name : labels_) append_json(label_keys_.emplace_back(), name);
+    for (const auto& name : views_) append_json(view_keys_.emplace_back(), name);
+  }
+
+  std::string begin() const {
+    if (form_ == Form::json)
+      return fmt::format("{{\"schema\": \"lacuna.explain.1\", \"unit\": \"{}\", \"items\": [\n", unit_);
+    if (form_ == Form::csv || form_ == Form::tsv) {
+      std::string line = fmt::format("id{0}rank{0}label{0}score{0}base", separator());
+      for (const auto& name : views_) line += separator() + field(name);
+      return line + '\n';
+    }
+    return form_ == Form::table ? fmt::format("{} = base + what each view adds\n", unit_) : "";
+  }
+  std::string end() const { return form_ == Form::json ? "\n]}\n" : ""; }
+
+  void append(std::string& out, const std::string& id, bool first, const Explanation& e,
+              std::size_t i) const {
+    std::vector<std::uint32_t> order(labels_.size());
+    std::iota(order.begin(), order.end(), 0u);
+    const std::size_t most = top_ == 0 ? order.size() : std::min(top_, order.size());
+    std::partial_sort(order.begin(), order.begin() + static_cast<std::ptrdiff_t>(most), order.end(),
+                      [&](std::uint32_t a, std::uint32_t b) {
+                        return e.score(i, a) != e.score(i, b) ? e.score(i, a) > e.score(i, b) : a < b;
+                      });
+    order.resize(most);
+    if (form_ == Form::json || form_ == Form::jsonl) return append_item(out, id, first, e, i, order);
+    if (form_ == Form::table) return append_lines(out, id, e, i, order);
+    for (std::size_t k = 0; k < order.size(); ++k) {
+      const std::uint32_t j = order[k];
+      out += fmt::format("{1}{0}{2}{0}{3}{0}{4:.10g}{0}{5:.10g}", separator(), field(id), k + 1,
+                         field(labels_[j]), e.score(i, j), e.base(i, j));
+      for (std::size_t v = 0; v < views_.size(); ++v) {
+        out += separator();
+        if (e.present(i, v) != 0) fmt::format_to(std::back_inserter(out), "{:.10g}", e.values[v](i, j));
+      }
+      out += '\n';
+    }
+  }
+
+ private:
+  char separator() const { return form_ == Form::tsv ? '\t' : ','; }
+  static std::string field(const std::string& text) {
+    if (text.find_first_of(",;\t\"\r\n") == std::string::npos) return text;
+    std::string quoted = "\"";
+    for (const char c : text) quoted += c == '"' ? "\"\"" : std::string(1, c);
+    return quoted + '"';
+  }
+  void append_item(std::string& out, const std::string& id, bool first, const Explanation& e, std::size_t i,
+                   const std::vector<std::uint32_t>& order) const {
+    if (form_ == Form::json && !first) out += ",\n";
+    out += "{\"id\": ";
+    append_json(out, id);
+    out += ", \"tags\": [";
+    for (std::size_t k = 0; k < order.size(); ++k) {
+      const std::uint32_t j = order[k];
+      fmt::format_to(std::back_inserter(out),
+                     "{}{{\"label\": {}, \"score\": {:.10g}, \"base\": {:.10g}, \"views\": {{",
+                     k > 0 ? ", " : "", label_keys_[j], e.score(i, j), e.base(i, j));
+      double error = 0;
+      bool any = false;
+      for (std::size_t v = 0; v < views_.size(); ++v) {
+        if (e.present(i, v) == 0) continue;
+        fmt::format_to(std::back_inserter(out), "{}{}: {:.10g}", any ? ", " : "", view_keys_[v],
+                       e.values[v](i, j));
+        if (!e.errors.empty()) error = std::max(error, e.errors[v](i, j));
+        any = true;
+      }
+      out += '}';
+      if (error > 0) fmt::format_to(std::back_inserter(out), ", \"standard_error\": {:.3g}", error);
+      out += '}';
+    }
+    out += form_ == Form::json ? "]}" : "]}\n";
+  }
+  void append_lines(std::string& out, const std::string& id, const Explanation& e, std::size_t i,
+                    const std::vector<std::uint32_t>& order) const {
+    out += fmt::format("\n{}\n", id);
+    std::vector<std::string> header = {"tag", unit_, "base"};
+    std::vector<std::size_t> own;
+    for (std::size_t v = 0; v < views_.size(); ++v)
+      if (e.present(i, v) != 0) own.push_back(v), header.push_back(views_[v]);
+    if (own.empty()) {
+      out += "has no view that the model knows: nothing to explain\n";
+      return;
+    }
+    TextTable table(header);
+    for (const std::uint32_t j : order) {
+      std::vector<std::string> row = {labels_[j], fmt::format("{:.3f}", e.score(i, j)),
+                                      fmt::format("{:.3f}", e.base(i, j))};
+      for (const std::size_t v : own) row.push_back(fmt::format("{:+.3f}", e.values[v](i, j)));
+      table.add(row);
+    }
+    out += table.text();
+  }
+
+  Form form_;
+  std::size_t top_;
+  std::string unit_;
+  std::vector<std::string> labels_, views_, label_keys_, view_keys_;
+};
+
+ExplanationText::Form form_of(const ExplainFlags& flags) {
+  using Form = ExplanationText::Form;
+  if (flags.out.empty() || flags.out == "-")
+    return flags.json ? Form::json : flags.out == "-" ? Form::jsonl : Form::table;
+  if (flags.out.ends_with(".json")) return Form::json;
+  if (flags.out.ends_with(".jsonl") || flags.out.ends_with(".ndjson") || is_stream_path(flags.out))
+    return Form::jsonl;
+  if (flags.out.ends_with(".csv")) return Form::csv;
+  if (flags.out.ends_with(".tsv")) return Form::tsv;
+  fail(Exit::usage, "{}: explanations are written as .json, .jsonl, .csv or .tsv", flags.out);
+}
+
+// The rows that the model was selected on, if this is the data that it was trained on and they can be told.
+std::optional<Selection> validation_rows(const Model& model, const Dataset& data) {
+  const auto& notes = model.notes();
+  if (!notes.is_object() || !notes.contains("hold-out") || !notes["hold-out"].is_number() ||
+      !notes.contains("seed") || !notes["seed"].is_number_unsigned() ||
+      notes.value("data_hash", nlohmann::json()) != content_hash(data))
+    return {};
+  Selection val =
+      learning_rows(select_all(data), notes["hold-out"].get<double>(), notes["seed"].get<std::uint64_t>())
+          .val;
+  if (val.rows.empty()) return {};
+  return val;
+}
+
+std::string interval_text(const Estimate& estimate, const char* form) {
+  if (std::isnan(estimate.value)) return "-";
+  const auto number = [&](double x) { return fmt::format(fmt::runtime(form), x); };
+  return fmt::format("{} [{}, {}]", number(estimate.value), number(estimate.interval.low),
+                     number(estimate.interval.high));
+}
+
+void print_summary(const ViewSummary& summary, const std::string& rows, const char* unit, std::size_t top) {
+  fmt::print("{} {}; AP {}; intervals of 95 % from resampling the items\n\n", summary.items, rows,
+             interval_text(summary.ap, "{:.3f}"));
+  TextTable views({"view", "items", fmt::format("mean |effect| ({})", unit), "loss of AP without it",
+                   "AP with it alone"});
+  for (std::size_t v = 0; v < summary.views.size(); ++v) {
+    const auto& view = summary.views[v];
+    views.add({view.view, std::to_string(view.items), interval_text(view.effect, "{:.3f}"),
+               interval_text(view.ap_loss, "{:.3f}"), interval_text(summary.alone[v].ap, "{:.3f}")});
+  }
+  std::fputs(views.text().c_str(), stdout);
+
+  // Each view's tags, by what they lose without it.
+  for (const auto& view : summary.views) {
+    std::vector<std::size_t> order;
+    for (std::size_t j = 0; j < summary.label_names.size(); ++j)
+      if (!std::isnan(view.label_ap_loss[j].value)) order.push_back(j);
+    std::ranges::stable_sort(order, std::greater<>(),
+                             [&](std::size_t j) { return view.label_ap_loss[j].value; });
+    order.resize(std::min(order.size(), top));
+    if (order.empty()) continue;
+    fmt::print("\ntags that need '{}' most\n", view.view);
+    TextTable table({"tag", "loss of AP without it", fmt::format("mean |effect| ({})", unit)});
+    for (const std::size_t j : order)
+      table.add({summary.label_names[j], interval_text(view.label_ap_loss[j], "{:.3f}"),
+                 interval_text(view.label_effect[j], "{:.3f}")});
+    std::fputs(table.text().c_str(), stdout);
+  }
+
+  constexpr std::size_t kShown = 20;
+  fmt::print("\naccuracy by the views that items have\n");
+  TextTable patterns({"with only", "items", "AP"});
+  for (std::size_t k = 0; k < summary.patterns.size() && k < kShown; ++k)
+    patterns.add({join(summary.patterns[k].views, ", "), std::to_string(summary.patterns[k].items),
+                  interval_text(summary.patterns[k].ap, "{:.3f}")});
+  std::fputs(patterns.text().c_str(), stdout);
+  if (summary.patterns.size() > kShown)
+    fmt::print("and {} more (--json has all)\n", summary.patterns.size() - kShown);
+}
+
+int explain_summary(const ExplainFlags& flags, const Model& model, const Source& source) {
+  Selection selection = source.part(part_from_name(flags.part));
+  std::string rows = source.has_folds() ? flags.part + " rows" : "rows";
+  if (!source.has_folds()) {
+    if (const auto own = validation_rows(model, source.data())) {
+      selection = *own;
+      rows = "validation rows of the training";
+    }
+  }
+  selection.hide_labels = false;
+  const ViewSummary summary = summarise_views(model, selection, flags.options());
+  nlohmann::json document = to_json(summary);
+  document["schema"] = "lacuna.explain-summary.1";
+  document["rows"] = rows;
+  if (!flags.out.empty()) {
+    TextOut out(flags.out);
+    out.write(document.dump(1) + "\n");
+    out.commit();
+  } else if (flags.json) {
+    fmt::print("{}\n", document.dump(1));
+  } else {
+    print_summary(summary, rows, unit_of(flags, model),
+                  flags.top <= 0 ? 5 : static_cast<std::size_t>(flags.top));
+  }
+  return 0;
+}
+
+}  // namespace
+
+int explain(const Arguments& arguments) {
+  ExplainFlags flags;
+  Options options;
+  flags.declare(options);
+  parse_or_help(
+      options, arguments, "explain",
+      "Says which view drove which tag: for each item and tag the Shapley value of every view that the item "
+      "has.\n"
+      "The values add up to the score less the base, which is what the model says without any view.",
+      "  lacuna explain photos.safetensors new.npz --top 3\n"
+      "  lacuna explain photos.safetensors new.npz --out why.csv\n"
+      "  lacuna explain photos.safetensors photos.npz --summary\n");
+  if (flags.json && !flags.out.empty() && flags.out != "-" && !flags.summary)
+    fail(Exit::usage, "--json prints on standard output, --out {} writes a file; give one of them",
+         flags.out);
+  if (flags.summary && !flags.out.empty() && !flags.out.ends_with(".json") && !is_stream_path(flags.out))
+    fail(Exit::usage, "{}: a summary is written as .json", flags.out);
+  for (const char* name : {"orders", "seed"})
+    if (options.find(name)->given && flags.exact_views >= 20)
+      fail(Exit::usage, "--{} has no effect where all items are exact (--exact-views {})", name,
+           flags.exact_views);
+  if (!flags.out.empty() && !is_stream_path(flags.out)) check_writable(flags.out);
+  set_threads(flags.threads);
+  const Model model = load_model(flags.model, flags.precision);
+  const Source source(flags.source);
+  if (flags.summary) return explain_summary(flags, model, source);
+
+  const ExplanationText::Form form = flags.summary ? ExplanationText::Form::json : form_of(flags);
+  const Selection selection = source.part(part_from_name(flags.part));
+  const std::size_t top = flags.top >= 0                         ? static_cast<std::size_t>(flags.top)
+                          : form == ExplanationText::Form::table ? 3
+                                                                 : 0;
+  const ExplanationText text(form, model, top, unit_of(flags, model));
+  TextOut out(flags.out.empty() ? "-" : flags.out);
+  out.write(text.begin());
+  const double begun = clock_seconds();
+  double largest_error = 0;
+  std::size_t without_view = 0;
+  explain(model, selection, flags.options(), [&](std::size_t begin, const Explanation& part) {
+    constexpr std::size_t kGrain = 8;
+    const std::size_t n = part.score.rows();
+    std::vector<std::string> pieces((n + kGrain - 1) / kGrain);
+    parallel_for(n, kGrain, [&](std::size_t first, std::size_t end) {
+      for (std::size_t i = first; i < end; ++i) {
+        const std::uint32_t at = selection.rows[begin + i];
+        const std::string id = source.data().ids.empty() ? std::to_string(at) : source.data().ids[at];
+        text.append(pieces[first / kGrain], id, begin + i == 0, part, i);
+      }
+    });
+    for (const auto& piece : pieces) out.write(piece);
+    for (std::size_t i = 0; i < n; ++i)
+      without_view += std::ranges::count(part.present.row(i), std::uint8_t{1}) == 0;
+    for (const auto& errors : part.errors)
+      for (double error : errors.values()) largest_error = std::max(largest_error, error);
+  });
+  out.write(text.end());
+  out.commit();
+  if (flags.quiet) return 0;
+  if (without_view > 0)
+    fmt::print(stderr, "{} of {} items have no view: their score is the base\n", without_view,
+               selection.rows.size());
+  if (largest_error > 0)
+    fmt::print(stderr,
+               "items with more than {} views were explained from {} orders; the largest standard error is "
+               "{:.2g} (--orders)\n",
+               flags.exact_views, flags.orders, largest_error);
+  fmt::print(stderr, "{} items, {} tags, {} views explained in {}\n", selection.rows.size(),
+             model.label_names().size(), model.preparation().views().size(),
+             duration_text(clock_seconds() - begun));
+  return 0;
+}
+
+}  // namespace lacuna::cli

@@ -1,0 +1,161 @@
+// lacuna show: what is in a model.
+#include <sys/stat.h>
+
+#include <cmath>
+#include <cstdio>
+#include <nlohmann/json.hpp>
+
+#include "base/error.h"
+#include "base/text.h"
+#include "cli/date.h"
+#include "cli/prediction.h"
+#include "cli/verbs.h"
+#include "data/metrics.h"
+#include "methods/model_card.h"
+
+namespace lacuna::cli {
+namespace {
+
+using nlohmann::json;
+
+struct ShowFlags {
+  std::string model;
+  bool json = false, all = false;
+
+  void declare(Options& o) {
+    o.add("model", model, "a model file written by lacuna train").positional().metavar("MODEL").required();
+    o.add("all", all, "every label, column name and setting; otherwise the first of each");
+    o.add("json", json, "print one JSON document, which holds everything");
+  }
+};
+
+// A value of the file as a person reads it; the file is not trusted to hold the right type.
+std::string words(const json& value, const char* otherwise = "not stored") {
+  return value.is_null() ? otherwise : value.is_string() ? value.get<std::string>() : value.dump();
+}
+
+std::string some_of(const json& names, bool all) {
+  constexpr std::size_t kShown = 4;
+  if (!names.is_array()) return "unnamed";
+  std::string text;
+  for (std::size_t j = 0; j < names.size() && (all || j < kShown); ++j)
+    text += (j > 0 ? ", " : "") + words(names[j]);
+  return text + (!all && names.size() > kShown ? ", ..." : "");
+}
+
+std::string number(const json& value, const char* form = "{:.4f}") {
+  return value.is_number() ? fmt::format(fmt::runtime(form), value.get<double>()) : "-";
+}
+
+void print_validation(const json& record) {
+  if (!record.is_object() || !record.contains("metrics") || !record["metrics"].is_object()) {
+    fmt::print("\nvalidation: not stored\n");
+    return;
+  }
+  fmt::print(
+      "\nvalidation, {} rows; intervals of {} % from resampling them. These rows also chose the epoch, the "
+      "thresholds "
+      "and the calibration.\n",
+      words(record.value("rows", json())), std::lround(100 * record.value("level", .95)));
+  TextTable table({"metric", "value", "from", "to"});
+  const json intervals = record.value("intervals", json::object());
+  for (const auto& name : metric_names()) {
+    const json value = record["metrics"].value(name, json()), range = intervals.value(name, json());
+    const bool whole = range.is_array() && range.size() == 2;
+    table.add({name, number(value), whole ? number(range[0]) : "-", whole ? number(range[1]) : "-"});
+  }
+  std::fputs(table.text().c_str(), stdout);
+}
+
+void print_card(const json& card, const ShowFlags& flags) {
+  const json& training = card["training"];
+  const auto line = [](const char* name, const std::string& value) {
+    fmt::print("{:<13} {}\n", name, value);
+  };
+  line("model", flags.model);
+  line("method", words(card["method"]) +
+                     (card["preset"].is_null() ? "" : ", preset " + words(card["preset"])) +
+                     fmt::format(", {} parameters", count_text(card["parameters"].get<std::uint64_t>())));
+  line("written by", card["version"].is_null() ? "a version before 0.2" : "lacuna " + words(card["version"]));
+  line("date", words(card["date"]) + (card["date_from"] == "file" ? " (time of the file)" : ""));
+  line("trained on",
+       fmt::format("{}, {} rows, seed {}", words(training.value("data", json())),
+                   words(training.value("rows", json())), words(training.value("seed", json()))));
+  line("data hash", words(training.value("data_hash", json())));
+  if (training.contains("folds"))
+    line("folds",
+         fmt::format("{}, fold {}", words(training["folds"]), words(training.value("fold", json()))));
+  if (training.contains("hold-out"))
+    line("held out", words(training["hold-out"]) + " of the rows, for selection");
+  if (training.contains("diverged")) line("diverged", words(training["diverged"]));
+  line("protocol", words(card["protocol"]));
+
+  fmt::print("\n");
+  TextTable views({"view", "columns", "names", "preparation"});
+  for (const auto& view : card["views"]) {
+    std::string preparation = words(view["preparation"]);
+    if (view["preparation"].is_array()) {
+      preparation.clear();
+      for (const auto& one : view["preparation"])
+        preparation += (preparation.empty() ? "" : " | ") + words(one);
+    }
+    views.add(
+        {words(view["name"]), view["columns"].dump(), some_of(view["column_names"], flags.all), preparation});
+  }
+  std::fputs(views.text().c_str(), stdout);
+
+  constexpr std::size_t kShown = 12;
+  const json& labels = card["labels"];
+  fmt::print("\n{} labels; {}\n", labels.size(),
+             card["aim"].is_null()
+                 ? std::string("no thresholds and no calibration: trained without validation rows")
+                 : fmt::format("thresholds of raw scores for the aim {}, calibration p = sigmoid(slope x + "
+                               "intercept), x the {}",
+                               words(card["aim"]), card["probabilities"] == true ? "log-odds" : "score"));
+  TextTable table({"label", "threshold", "slope", "intercept"});
+  for (std::size_t j = 0; j < labels.size() && (flags.all || j < kShown); ++j)
+    table.add({words(labels[j]["name"]), number(labels[j]["threshold"]), number(labels[j]["slope"], "{:.3f}"),
+               number(labels[j]["intercept"], "{:.3f}")});
+  std::fputs(table.text().c_str(), stdout);
+  if (!flags.all && labels.size() > kShown)
+    fmt::print("and {} more (--all shows them)\n", labels.size() - kShown);
+
+  print_validation(card["validation"]);
+  if (!flags.all) return;
+  fmt::print("\nsettings\n");
+  TextTable settings({"name", "value"});
+  for (const auto& [name, value] : card["options"].items()) settings.add({name, words(value)});
+  std::fputs(settings.text().c_str(), stdout);
+}
+
+}  // namespace
+
+int show(const Arguments& arguments) {
+  ShowFlags flags;
+  Options options;
+  flags.declare(options);
+  parse_or_help(
+      options, arguments, "show",
+      "Shows what is in a model: method, views, labels with thresholds and calibration, preparation, what it "
+      "was\ntrained on, and how it did on its validation rows.",
+      "  lacuna show photos.safetensors\n"
+      "  lacuna show photos.safetensors --json | jq '.views[] | {name, columns}'\n");
+  const Model model = load_model(flags.model);
+  json card = model_card(model);
+  card["schema"] = "lacuna.show.1";
+  card["model"] = flags.model;
+  card["date_from"] = "model";
+  if (card["date"].is_null()) {  // the same model has the same bytes, so it holds no date by itself
+    struct stat status {};
+    if (stat(flags.model.c_str(), &status) == 0) card["date"] = utc_text(status.st_mtime);
+    card["date_from"] = "file";
+  }
+  if (flags.json) {
+    fmt::print("{}\n", card.dump(2));
+  } else {
+    print_card(card, flags);
+  }
+  return 0;
+}
+
+}  // namespace lacuna::cli
