@@ -105,9 +105,9 @@ void show_metrics(const ModelReport& report, ReportSink& sink) {
   }
   if (floor)
     table.notes.push_back(
-        "Floor: the same metric when every item gets the labels' frequencies in the training rows as its "
-        "scores. A model "
-        "that is no better has learned nothing from the views.");
+        "Floor: the same metric, by the same rule, when every item gets the labels' frequencies in the "
+        "training rows "
+        "as its scores. A model that is no better has learned nothing from the views.");
   if (intervals) table.notes.push_back("Intervals: percentiles over resampled rows.");
   sink.table(table);
   page.definitions(words);
@@ -166,7 +166,7 @@ void show_course(const ModelReport& report, ReportSink& sink) {
 // --- what each view is good for (methods/view_summary.h, as JSON) ---
 
 std::string with_interval(const json& value, const json& interval, int digits, bool sign) {
-  if (!value.is_number()) return "-";
+  if (!value.is_number() || !std::isfinite(value.get<double>())) return "-";
   const auto text = [&](double x) {
     return sign ? fmt::format("{:+.{}f}", x, digits) : fmt::format("{:.{}f}", x, digits);
   };

@@ -202,8 +202,9 @@ void show_sensitivity(const ExperimentResults& results, ReportSink& sink) {
         if (!plot.series.empty())
           sink.plot(stem + "-" + figure, plot,
                     fmt::format(
-                        "{} against the {}; {}.", metric,
+                        "{} against the {}; {}{}.", metric,
                         std::string(figure) == "gamma" ? "weight of the reconstruction (gamma)" : "mask rate",
+                        plot.series.front().spread.empty() ? "" : "the band is one deviation to each side; ",
                         spread_words(repetitions_of(results, data.name, figure))));
       }
       sink.page().end_gallery();
@@ -387,7 +388,9 @@ void show_missing(const ExperimentResults& results, ReportSink& sink) {
       if (!plot.series.empty())
         sink.plot(fmt::format("{}-{}-{}", results.name, data.name, figure), plot,
                   fmt::format("{} against the share of missing {}{}.{}", metric, figure,
-                              banded ? "; " + spread_words(repetitions_of(results, data.name, figure)) : "",
+                              banded ? "; the band is one deviation to each side; " +
+                                           spread_words(repetitions_of(results, data.name, figure))
+                                     : "",
                               dropped_rates(results, figure, data)));
     }
     sink.page().end_gallery();
