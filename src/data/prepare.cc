@@ -428,9 +428,11 @@ Preparation::ViewMap fit_view(const Selection& train, std::size_t v, const std::
   map.shift = Matrix<float>(1, map.columns);
   map.scale = Matrix<float>(1, map.columns);
   map.clamp = map.kind == "minmax";
-  if (projects(map.kind)) {
+  if (rows.empty()) {  // a view never seen in training keeps scale 0 and says nothing
+    if (projects(map.kind)) map.kind = "zscore";
+  } else if (projects(map.kind)) {
     fit_projection(*train.data, v, rows, options, map);
-  } else if (!rows.empty()) {  // a view never seen in training keeps scale 0 and says nothing
+  } else {
     fit_scaling(view, rows, map);
   }
   return map;
