@@ -4,11 +4,13 @@
 #include <array>
 #include <cmath>
 #include <numeric>
+#include <optional>
 
 #include "base/error.h"
 #include "base/files.h"
 #include "base/random.h"
 #include "base/text.h"
+#include "data/mechanism.h"
 
 namespace lacuna {
 namespace {
@@ -35,8 +37,10 @@ void draw_front(Rows& rows, std::size_t count, Random& random) {
 // view.
 class ViewGaps {
  public:
-  ViewGaps(const Dataset& data, const Rows& rows, double rate, Matrix<std::uint8_t>& W)
-      : data_(data), rows_(rows), rate_(rate), W_(W), left_(data.rows, 0) {}
+  // strength: of draws that depend on values (data/mechanism.h); none = all instances are alike.
+  ViewGaps(const Dataset& data, const Rows& rows, double rate, std::optional<double> strength,
+           Matrix<std::uint8_t>& W)
+      : data_(data), rows_(rows), rate_(rate), strength_(strength), W_(W), left_(data.rows, 0) {}
 
   void draw(std::vector<Random>& per_view, Random& mending) {
     for (std::size_t v = 0; v < data_.views.size(); ++v) {
@@ -44,7 +48,11 @@ class ViewGaps {
       for (const auto i : rows_)
         if (data_.has(i, v)) holders.push_back(i);
       const std::size_t lost = share_down(rate_, holders.size());
-      draw_front(holders, lost, per_view[v]);
+      if (strength_) {
+        draw_by_value(data_, v, *strength_, holders, per_view[v]);
+      } else {
+        draw_front(holders, lost, per_view[v]);
+      }
       for (std::size_t k = lost; k < holders.size(); ++k) give(holders[k], v);
     }
     Rows bare;  // had a view, lost all
@@ -147,6 +155,7 @@ class ViewGaps {
   const Dataset& data_;
   const Rows& rows_;
   double rate_;
+  std::optional<double> strength_;
   Matrix<std::uint8_t>& W_;
   std::vector<std::uint32_t> left_;  // views that a row still has
 };
@@ -241,6 +250,22 @@ void MaskOptions::declare(Options& options) {
           "views of validation and test rows: with gaps like the training rows, or complete (the protocol of "
           "NAIM3L)")
       .choices({"gaps", "complete"});
+  options
+      .add("mechanism", mechanism,
+           "how instances come to be missing: completely at random, not at random (it depends on their "
+           "values), or by pattern")
+      .choices({"mcar", "mnar", "pattern"});
+  options
+      .add("strength", strength,
+           "of mnar: the odds of being hidden grow by exp(strength) for each standard deviation along "
+           "a random "
+           "direction of the view")
+      .range(0, 20);
+  options
+      .add("patterns", patterns,
+           "of pattern: groups of items with the views that they keep and their shares, such as "
+           "rna+image=.5,rna=.3,image=.2")
+      .metavar("VIEW+VIEW=SHARE,...");
 }
 
 Folds make_folds(const Dataset& data, const MaskOptions& options) {
@@ -259,6 +284,10 @@ Folds make_folds(const Dataset& data, const MaskOptions& options) {
     fail(Exit::usage, "a training share of {} leaves none of the {} rows for training", options.train,
          data.rows);
 
+  const auto patterns =
+      options.mechanism == "pattern" ? parse_patterns(options.patterns, data) : std::vector<Pattern>();
+  const auto strength = options.mechanism == "mnar" ? std::optional(options.strength) : std::nullopt;
+
   for (std::uint32_t r = 0; r < static_cast<std::uint32_t>(options.repeats); ++r) {
     Fold& fold = folds.folds.emplace_back();
     fold.order = Random(options.seed, Purpose::row_order, r).permutation(data.rows);
@@ -271,17 +300,20 @@ Folds make_folds(const Dataset& data, const MaskOptions& options) {
     for (std::uint32_t v = 0; v < folds.views; ++v)
       per_view.emplace_back(options.seed, Purpose::view_gaps, r, v);
     Random mending(options.seed, Purpose::view_gaps, r, static_cast<std::uint32_t>(folds.views));
+    const auto hide = [&](const Rows& rows) {
+      if (!patterns.empty()) return draw_patterns(data, patterns, rows, mending, fold.W);
+      ViewGaps(data, rows, options.missing_views, strength, fold.W).draw(per_view, mending);
+    };
     if (options.test_views == "complete") {
-      ViewGaps(data, parts[0], options.missing_views, fold.W).draw(per_view, mending);
+      hide(parts[0]);
       for (const auto* rows : {&parts[1], &parts[2]})
-        ViewGaps(data, *rows, 0, fold.W).draw(per_view, mending);
+        ViewGaps(data, *rows, 0, std::nullopt, fold.W).draw(per_view, mending);
     } else if (options.scope == "part") {
-      for (const auto& rows : parts)
-        ViewGaps(data, rows, options.missing_views, fold.W).draw(per_view, mending);
+      for (const auto& rows : parts) hide(rows);
     } else {
       Rows all(data.rows);
       std::iota(all.begin(), all.end(), 0u);
-      ViewGaps(data, all, options.missing_views, fold.W).draw(per_view, mending);
+      hide(all);
     }
     for (std::uint32_t j = 0; j < folds.labels; ++j) {
       Random random(options.seed, Purpose::label_gaps, r, j);
