@@ -19,3 +19,8 @@ must(${CMAKE_COMMAND} -S ${SOURCE}/installed -B ${WORK}/build -G Ninja -DCMAKE_B
      -DCMAKE_PREFIX_PATH=${WORK}/prefix -DLACUNA_INCLUDE_DIR=${WORK}/prefix/include)
 must(${CMAKE_COMMAND} --build ${WORK}/build -j 2)
 must(${CMAKE_COMMAND} -E chdir ${WORK} ${WORK}/build/elsewhere)
+# The C interface by pkg-config.
+file(GLOB_RECURSE package ${WORK}/prefix/*/lacuna.pc)
+get_filename_component(folder ${package} DIRECTORY)
+must(sh -c "cd ${WORK} && cc -std=c99 -Wall -Werror ${SOURCE}/../examples/quickstart.c -o quickstart -lm \
+     -Wl,-rpath,${folder}/.. $(PKG_CONFIG_PATH=${folder} pkg-config --cflags --libs lacuna) && ./quickstart")

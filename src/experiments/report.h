@@ -40,6 +40,7 @@ struct ModelReport {
   nlohmann::json details;     // prediction_details()
   nlohmann::json importance;  // what each view is good for: to_json(ViewSummary) (methods/view_summary.h)
 };
+std::string model_report_text(const ModelReport& report);  // the page itself
 void write_model_report(const ModelReport& report, const std::string& path);
 
 // The parts of the report, one function each. A sink puts tables and plots on the page and into files of

@@ -265,7 +265,7 @@ void show_importance(const json& importance, ReportSink& sink) {
 
 }  // namespace
 
-void write_model_report(const ModelReport& report, const std::string& path) {
+std::string model_report_text(const ModelReport& report) {
   Page page(report.title, "A report by Lacuna about one model");
   ReportSink sink(page, "");
   page.section("Overview");
@@ -279,8 +279,8 @@ void write_model_report(const ModelReport& report, const std::string& path) {
     page.section("Labels");
     show_details("model", report.details, sink);
   }
-  page.section("How to make it again");
-  page.code(report.command);
+  page.section(report.command.empty() ? "Settings" : "How to make it again");
+  if (!report.command.empty()) page.code(report.command);
   if (report.options.is_object() && !report.options.empty()) {
     page.begin_details("all settings");
     std::vector<std::pair<std::string, std::string>> settings;
@@ -289,7 +289,11 @@ void write_model_report(const ModelReport& report, const std::string& path) {
     page.definitions(settings);
     page.end_details();
   }
-  write_text(path, page.text());
+  return page.text();
+}
+
+void write_model_report(const ModelReport& report, const std::string& path) {
+  write_text(path, model_report_text(report));
 }
 
 }  // namespace lacuna
