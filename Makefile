@@ -1,8 +1,8 @@
-# lacuna: make demo, make test, make build, make bench, make fuzz, make format, make install
+# lacuna: make demo, make test, make build, make wheel, make bench, make fuzz, make format, make install
 BUILD := build
 JOBS  ?= $(shell nproc)
 
-.PHONY: build demo test test-release test-sanitize bench fuzz format install clean
+.PHONY: build demo wheel test test-release test-sanitize bench fuzz format install clean
 build:
 	@tools/install-packages.sh build
 	@cmake -S . -B $(BUILD)/release -G Ninja -DCMAKE_BUILD_TYPE=Release -DLACUNA_TESTS=OFF > $(BUILD)-configure.log 2>&1 \
@@ -11,6 +11,12 @@ build:
 
 demo: build
 	@tools/demo.sh $(BUILD)/release/lacuna $(BUILD)/demo
+
+# The Python package: dist/lacuna-*.whl for any Python from 3.9 on, on Linux with an x86-64 CPU.
+wheel: build
+	@tools/install-packages.sh wheel
+	@strip -o $(BUILD)/release/wheel-liblacuna.so $(BUILD)/release/liblacuna.so
+	@/usr/bin/python3 tools/make_wheel.py $(BUILD)/release/wheel-liblacuna.so dist
 
 install: build
 	cmake --install $(BUILD)/release $(if $(PREFIX),--prefix $(PREFIX))

@@ -18,7 +18,7 @@ if(NOT FLAGS MATCHES sanitize AND NOT symbols STREQUAL expected)
           "A symbol that is gone breaks programs: that is a new SOVERSION. New ones belong into the list.")
 endif()
 run(dynamic readelf -d ${LIBRARY})
-if(NOT FLAGS MATCHES sanitize AND dynamic MATCHES "libstdc|libfmt|libmatio|libhdf5|libgcc_s")
+if(NOT FLAGS MATCHES sanitize AND dynamic MATCHES "libstdc|libfmt|libtoml|libmatio|libhdf5|libgcc_s")
   message(FATAL_ERROR "${LIBRARY} needs a library that its users may not have:\n${dynamic}")
 endif()
 

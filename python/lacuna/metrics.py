@@ -1,0 +1,75 @@
+"""The metrics of the paper and a few more. Higher is better for all of them; unknown labels are left out.
+
+>>> import numpy as np, lacuna
+>>> Y = np.array([[1, 0, np.nan], [0, 1, 1]])
+>>> scores = np.array([[.9, .2, .5], [.1, .8, .7]])
+>>> lacuna.metrics.evaluate(Y, scores)["AP"]
+1.0
+"""
+from __future__ import annotations
+
+from typing import Any, Callable, Optional
+
+import numpy as np
+
+from . import _native, _views
+from ._native import DataError
+
+NAMES = _native.metric_names()
+
+
+def _scores(values: Any, shape: "tuple[int, ...]", what: str) -> np.ndarray:
+    scores = np.ascontiguousarray(_views.dense(values, what), dtype=np.float32)
+    if scores.shape != shape:
+        raise DataError(f"{what} are {scores.shape[0]} x {scores.shape[1]}, Y is {shape[0]} x {shape[1]}")
+    return scores
+
+
+def _evaluate(scores: np.ndarray, truth: np.ndarray, decided: Optional[np.ndarray] = None, threshold: float = .5,
+              function: str = "lacuna_evaluate", width: int = 0) -> Any:
+    truth = np.ascontiguousarray(truth, dtype=np.int8)
+    values = np.empty((truth.shape[1], width) if width else len(NAMES))
+    _native.call(function, scores.ctypes.data, truth.ctypes.data, None if decided is None else decided.ctypes.data,
+                 truth.shape[0], truth.shape[1], threshold, values.ctypes.data)
+    return values if width else dict(zip(NAMES, values.tolist()))
+
+
+def _decisions(decided: Any, shape: "tuple[int, ...]") -> Optional[np.ndarray]:
+    if decided is None:
+        return None
+    values = _scores(decided, shape, "decisions")
+    if not np.isin(values, (0, 1)).all():
+        raise DataError("decisions are 1 or 0")
+    return values.astype(np.uint8)
+
+
+def evaluate(Y: Any, scores: Any, decided: Any = None, threshold: float = .5) -> "dict[str, float]":
+    """All metrics by name: AP, 1-HL, 1-RL, AUC, 1-OE, 1-Cov, macro-AUC, macro-F1, micro-F1.
+
+    Y : true labels (items, labels), in any form that fit takes. scores : larger = more relevant.
+    decided : 1 or 0 (what predict gives) for 1-HL and F1; otherwise a score above `threshold` is a yes.
+    """
+    truth = _views.Labels(Y).values
+    return _evaluate(_scores(scores, truth.shape, "scores"), truth, _decisions(decided, truth.shape), threshold)
+
+
+def per_label(Y: Any, scores: Any, decided: Any = None, threshold: float = .5) -> "dict[str, np.ndarray]":
+    """Of each label: positives, known, AP, AUC, F1; NaN where undefined."""
+    truth = _views.Labels(Y).values
+    values = _evaluate(_scores(scores, truth.shape, "scores"), truth, _decisions(decided, truth.shape), threshold,
+                       "lacuna_evaluate_labels", 5)
+    return {name: values[:, k] for k, name in enumerate(("positives", "known", "AP", "AUC", "F1"))}
+
+
+def scorer(name: str = "AP") -> Callable[[Any, Any, Any], float]:
+    """A metric as scikit-learn's cross-validation wants it: GridSearchCV(..., scoring=lacuna.metrics.scorer("1-RL")).
+
+    Decisions are those of the estimator's predict.
+    """
+    if name not in NAMES:
+        raise ValueError(f"there is no metric '{name}' (there are {', '.join(NAMES)})")
+
+    def score(estimator: Any, X: Any, Y: Any) -> float:
+        return evaluate(Y, estimator.predict_proba(X), estimator.predict(X))[name]
+
+    return score
