@@ -32,6 +32,7 @@ test:
 	ninja -C $(BUILD)/sanitize
 	ctest --test-dir $(BUILD)/sanitize --output-on-failure -j $(JOBS)
 	ctest --test-dir $(BUILD)/test --output-on-failure -j $(JOBS)
+	@tools/check-skips.py $(BUILD)/sanitize $(BUILD)/test
 
 bench:
 	@tools/install-packages.sh build bench
