@@ -149,7 +149,7 @@ TEST_F(Pipes, BulkGivesTheScoresOfTheFile) {
   const auto answers = lines_of(ended.out);
   ASSERT_EQ(answers.size(), data_->rows);
   for (std::size_t i = 0; i < answers.size(); ++i) expect_scores(json::parse(answers[i]), i);
-  EXPECT_NE(ended.err.find("1 of 400 items have no view: they get no scores"), std::string::npos)
+  EXPECT_NE(ended.err.find("items without any view, which get no scores: 1 of 400"), std::string::npos)
       << ended.err;
   EXPECT_EQ(talk(json_lines(), {"--quiet"}).err, "");
 
@@ -247,7 +247,7 @@ TEST_F(Pipes, ABadLineIsAnsweredAndTheStreamGoesOn) {
             std::string::npos);
   expect_scores(json::parse(answers[4]), 1);
   expect_scores(json::parse(answers[6]), 3);
-  EXPECT_NE(ended.err.find("4 of 7 lines could not be read"), std::string::npos) << ended.err;
+  EXPECT_NE(ended.err.find("lines that could not be read: 4 of 7"), std::string::npos) << ended.err;
 
   const Ended strict = talk(text, {"--strict"});
   EXPECT_EQ(strict.code, 3);

@@ -166,7 +166,7 @@ TEST_F(ShowProgram, ExplanationsAddUp) {
       ASSERT_NEAR(sum, tag["score"].get<double>(), 1e-6);
     }
   }
-  EXPECT_NE(ended.err.find("1 of 300 items have no view"), std::string::npos) << ended.err;
+  EXPECT_NE(ended.err.find("items without any view, whose score is the base: 1 of 300"), std::string::npos) << ended.err;
 
   // The same as lines and as tables, and the best tags only.
   ASSERT_EQ(run({"explain", path("model"), path("data.npz"), "--out", path("why.jsonl"), "--top", "2"}).code,

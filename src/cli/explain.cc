@@ -330,7 +330,7 @@ int explain(const Arguments& arguments) {
   out.commit();
   if (flags.quiet) return 0;
   if (without_view > 0)
-    fmt::print(stderr, "{} of {} items have no view: their score is the base\n", without_view,
+    fmt::print(stderr, "items without any view, whose score is the base: {} of {}\n", without_view,
                selection.rows.size());
   if (largest_error > 0)
     fmt::print(stderr,

@@ -264,9 +264,11 @@ int predict(const Arguments& arguments) {
   }
   if (flags.json || flags.quiet) return 0;
   if (tally.without_view > 0)
-    fmt::print(stderr, "{} of {} items have no view: they get no scores\n", tally.without_view, tally.items);
+    fmt::print(stderr, "items without any view, which get no scores: {} of {}\n", tally.without_view,
+               tally.items);
   if (tally.bad_lines > 0)
-    fmt::print(stderr, "{} of {} lines could not be read\n", tally.bad_lines, tally.items + tally.bad_lines);
+    fmt::print(stderr, "lines that could not be read: {} of {}\n", tally.bad_lines,
+               tally.items + tally.bad_lines);
   fmt::print(stderr, "{}: {} rows, {} labels, {} ({} rows/s)\n",
              flags.out == "-" ? "standard output" : flags.out, tally.items, model.label_names().size(),
              duration_text(tally.seconds), count_text(rate));

@@ -73,9 +73,10 @@ void print_card(const json& card, const ShowFlags& flags) {
     fmt::print("{:<13} {}\n", name, value);
   };
   line("model", flags.model);
-  line("method", words(card["method"]) +
-                     (card["preset"].is_null() ? "" : ", preset " + words(card["preset"])) +
-                     fmt::format(", {} parameters", count_text(card["parameters"].get<std::uint64_t>())));
+  line(
+      "method",
+      words(card["method"]) + (card["preset"].is_null() ? "" : ", preset " + words(card["preset"])) +
+          fmt::format(", {} parameters for prediction", count_text(card["parameters"].get<std::uint64_t>())));
   line("written by", card["version"].is_null() ? "a version before 0.2" : "lacuna " + words(card["version"]));
   line("date", words(card["date"]) + (card["date_from"] == "file" ? " (time of the file)" : ""));
   line("trained on",
