@@ -1,15 +1,19 @@
-// Rows a second of Model::predict from memory, in blocks of 256, with all threads: what a server could give at most.
+// Rows a second of Model::predict from memory, in blocks of 256, with all threads, in f32: what a server could
+// give at most.
 // usage: predict_rate MODEL DATA [SECONDS]
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
 
+#include "base/tensors.h"
 #include "data/readers.h"
 #include "methods/model.h"
 
 int main(int argc, char** argv) {
   if (argc < 3) return 2;
-  const lacuna::Model model = lacuna::Model::load(argv[1]);
+  lacuna::Tensors file = lacuna::Tensors::read(argv[1]);
+  file.metadata["options"]["precision"] = "f32";  // as bench/serve.sh has the server compute
+  const lacuna::Model model = lacuna::Model::load(file);
   const lacuna::Dataset data = lacuna::read_dataset(argv[2]);
   const double seconds = argc > 3 ? std::atof(argv[3]) : 3;
   lacuna::Selection all = lacuna::select_all(data), block = all;

@@ -88,6 +88,7 @@ TEST(Browser, ThePageOfTheServer) {
       const auto best = best_labels(small, i);
       ASSERT_EQ(card["tags"].size(), 5u);
       for (std::size_t k = 0; k < 5; ++k) EXPECT_EQ(card["tags"][k]["label"], best[k]);
+      EXPECT_EQ(card["tags"][0]["views"].size(), i == 0 ? 3u : i == 1 ? 2u : 1u);
     }
     EXPECT_NE(seen["message"].get<std::string>().find("2 cells"), std::string::npos) << seen["message"];
     EXPECT_TRUE(std::filesystem::exists(stem + "-" + width + ".png"));

@@ -246,6 +246,17 @@ TEST_F(Serve, SuggestGivesTagsInOrder) {
   refused(post("/v1/suggest?model=photo", item.dump()), 404, {"photos"});
 }
 
+TEST_F(Serve, ExplanationsAddUp) {
+  const auto answer = ask(post("/v1/suggest?top=0&explain=true", small_->item(5, 5).dump())).json();
+  ASSERT_EQ(answer["tags"].size(), 6u) << answer.dump();
+  for (const auto& tag : answer["tags"]) {
+    ASSERT_EQ(tag["views"].size(), 2u);
+    double sum = tag["base"].get<double>();
+    for (const auto& [name, value] : tag["views"].items()) sum += value.get<double>();
+    EXPECT_NEAR(sum, tag["score"].get<double>(), 1e-3) << tag.dump();
+  }
+}
+
 TEST_F(Serve, BatchKeepsTheOrderAndReportsBadLines) {
   const std::string body =
       small_->item(0, 7).dump() + "\n{\"views\": {}}\nnot json\r\n" + small_->item(1, 1).dump() + "\n";

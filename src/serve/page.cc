@@ -204,7 +204,7 @@ async function suggest() {
   $('go').disabled = true;
   try {
     const all = lines(), begun = performance.now();
-    const query = '?top=' + encodeURIComponent($('top').value || 5) + '&model=' +
+    const query = '?explain=true&top=' + encodeURIComponent($('top').value || 5) + '&model=' +
                   encodeURIComponent($('model').value);
     const text = await ask('/v1/suggest-batch' + query, all.slice(0, kMost).join('\n'));
     const results = text.trim().split('\n').map(line => JSON.parse(line));

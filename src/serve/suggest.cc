@@ -6,6 +6,7 @@
 #include "base/error.h"
 #include "base/text.h"
 #include "data/jsonl.h"
+#include "methods/explain.h"
 #include "serve/infer_answer.h"
 
 namespace lacuna::serve {
@@ -75,7 +76,6 @@ SuggestSettings read_settings(std::string_view query) {
       settings.top = static_cast<std::size_t>(*number);
     } else if (key == "explain") {
       settings.explain = flag(key, value);
-      if (settings.explain) refuse(501, "explanations are not part of this build");
     } else {
       refuse(400, "there is no parameter '{}' (there are model, top, explain)", key);
     }
@@ -116,6 +116,7 @@ Suggestions read_items(std::string_view body, bool many, const ServedModel& mode
       continue;
     }
     line.id = items.block->id(row);
+    line.number = items.block->id_is_number(row);
     line.row = row;
     line.bare = !items.block->has_any(row);
     if (!line.bare) ++row;
@@ -137,9 +138,14 @@ Reply write_suggestions(const Suggestions& items, const ServedModel& model, cons
   if (!outcome.error.empty()) return problem(500, outcome.error);
   Matrix<float> probabilities;
   Matrix<std::uint8_t> decided;
+  Explanation explanation;
   if (outcome.count > 0) {
     probabilities = probabilities_of(model, outcome.rows());
     decided = model.model.decide(outcome.rows());
+    if (items.settings.explain) {
+      const Dataset data = items.block->dataset(outcome.count, "request");
+      explanation = explain(model.model, select_all(data));
+    }
   }
   Reply reply;
   if (items.many) reply.type = "application/x-ndjson";
@@ -158,7 +164,10 @@ Reply write_suggestions(const Suggestions& items, const ServedModel& model, cons
     out += '{';
     if (!line.id.empty()) {
       out += "\"id\":";
-      append_json(out, line.id);
+      if (line.number)
+        out += line.id;
+      else
+        append_json(out, line.id);
       out += ',';
     }
     if (line.bare) {  // nothing is known of it: no tag is a suggestion
@@ -175,6 +184,19 @@ Reply write_suggestions(const Suggestions& items, const ServedModel& model, cons
       const std::uint32_t j = order[t];
       if (t > 0) out += ',';
       append_tag(out, model, j, probabilities(line.row, j), decided(line.row, j) != 0);
+      if (items.settings.explain) {
+        fmt::format_to(std::back_inserter(out), ",\"score\":{:.6g},\"base\":{:.6g},\"views\":{{",
+                       explanation.score(line.row, j), explanation.base(line.row, j));
+        bool first = true;
+        for (std::size_t v = 0; v < model.views.size(); ++v) {
+          if (!items.block->has(line.row, v)) continue;
+          if (!first) out += ',';
+          first = false;
+          append_json(out, model.views[v].name);
+          fmt::format_to(std::back_inserter(out), ":{:.6g}", explanation.values[v](line.row, j));
+        }
+        out += '}';
+      }
       out += '}';
     }
     out += "]}\n";

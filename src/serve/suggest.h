@@ -29,6 +29,7 @@ struct Suggestions {
   struct Line {
     std::string id, error;
     std::size_t row = 0;  // in the block
+    bool number = false;  // the id was one, and is one in the answer
     bool bare = false;    // an item without views
   };
   std::vector<Line> lines;
