@@ -84,6 +84,26 @@ TEST(C2ae, LossesOfNothing) {
   EXPECT_NEAR(losses.total(), 1.5 + .5 * 4. / 3, 1e-12);
 }
 
+// Complete labels are fed as 0 and 1. With one positive a row that is the code of rows whose negatives are unknown, so the
+// embedding of the labels must be the same.
+TEST(C2ae, CompleteLabelsAreFedAsTheyAre) {
+  Items known =
+      random_items({.rows = 5, .columns = {4}, .labels = 6, .missing_views = 0, .missing_labels = 0}, 2);
+  for (std::size_t i = 0; i < 5; ++i)
+    for (std::size_t j = 0; j < 6; ++j) known.Y(i, j) = j == i;
+  Items positives = known;
+  for (std::size_t i = 0; i < 5; ++i)
+    for (std::size_t j = 0; j < 6; ++j) positives.G(i, j) = j == i;
+  const auto correlation = [](const Items& items, bool complete) {
+    C2aeNetwork<double> network({.hidden = 4, .complete = complete}, shape_of(items), 5);
+    network.keep({});
+    const auto rows = all_rows(items);
+    return network.step({&items, rows, 1, 0, 0}, {}).entries[1].value;
+  };
+  EXPECT_EQ(correlation(known, true), correlation(positives, false));
+  EXPECT_NE(correlation(known, true), correlation(known, false));
+}
+
 // The first step divides every gradient by itself: all parameters with a gradient move by the rate.
 TEST(C2ae, FirstStepMovesByTheRate) {
   const Items items = random_items({.rows = 9, .columns = {4}, .labels = 6, .missing_views = 0}, 2);

@@ -108,6 +108,44 @@ TEST(ExpandShrink, OneNumberByScanning) {
   EXPECT_NEAR(solver.A()[0](0, 0), best, 2e-4);
 }
 
+// As many rows and labels as the large image sets have in their stack: predictions of -1 alone have a singular value of
+// √(42,000 x 260) = 3304, which is no divergence.
+TEST(ExpandShrink, ManyRowsAreNoDivergence) {
+  const std::size_t n = 42000, c = 260;
+  Items items;
+  items.W = Matrix<std::uint8_t>(n, 1);
+  items.Y = Matrix<float>(n, c);
+  items.G = Matrix<std::uint8_t>(n, c);
+  Matrix<float> X(n, 1);
+  Random random(3, Purpose::test);
+  for (std::size_t i = 0; i < n; ++i) {
+    items.W(i, 0) = 1;
+    X(i, 0) = random.normal();
+    if (i % 50 == 0) items.Y(i, i / 50 % c) = 1;
+  }
+  for (std::uint8_t& g : items.G.values()) g = 1;
+  items.X.push_back(std::move(X));
+  const auto method = make_naim3l();
+  set_option(*method, "iterations", "3");
+  ResumeContext context;
+  ASSERT_NO_THROW(method->fit(items, Items{}, context));
+  EXPECT_GT(context.history.back().losses.at("expand"), 3000) << "or the case shows nothing";
+}
+
+TEST(ExpandShrink, PredictionsThatRunAwayAreADivergence) {
+  const auto method = make_naim3l();
+  for (const auto& [name, value] :
+       {std::pair{"mu", "1e-6"}, {"majorise", "false"}, {"random-start", "true"}, {"relative", "0"}})
+    set_option(*method, name, value);
+  FitContext context;
+  try {
+    method->fit(small_items({}, 1), Items{}, context);
+    FAIL() << "a penalty of 1e-6 holds nothing back";
+  } catch (const Diverged& error) {
+    EXPECT_NE(std::string(error.what()).find("mu"), std::string::npos) << error.what();
+  }
+}
+
 TEST(ExpandShrink, TheObjectiveFalls) {
   const Items items = small_items({}, 1);
   ResumeContext context;

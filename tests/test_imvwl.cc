@@ -159,19 +159,23 @@ TEST(Imvwl, FullCitizen) {
 TEST(Imvwl, DecidesForTheMeanNumberOfLabels) {
   const MakeMethod make = [] { return std::make_unique<Scaled>(); };
   const Items train = small_items({}, 1);
-  FitContext context;
-  const auto method = make();
-  method->fit(train, Items{}, context);
   double positives = 0, known = 0;
   for (std::size_t i = 0; i < 200; ++i)
     positives += static_cast<double>(train.Y.values()[i]), known += train.G.values()[i];
-  const auto k = static_cast<std::size_t>(std::ceil(positives / known * 5));
-  Matrix<std::uint8_t> decided(40, 5);
-  method->decide(scores_of(*method, train, 5), decided);
-  for (std::size_t i = 0; i < 40; ++i) {
-    std::size_t count = 0;
-    for (const auto d : decided.row(i)) count += d;
-    EXPECT_EQ(count, k);
+  const double mean = positives / known * 5;
+  for (const auto& [how, wanted] :
+       {std::pair{"nearest", std::round(mean)}, std::pair{"up", std::ceil(mean)}}) {
+    FitContext context;
+    const auto method = make();
+    set_option(*method, "decided-labels", how);
+    method->fit(train, Items{}, context);
+    Matrix<std::uint8_t> decided(40, 5);
+    method->decide(scores_of(*method, train, 5), decided);
+    for (std::size_t i = 0; i < 40; ++i) {
+      std::size_t count = 0;
+      for (const auto d : decided.row(i)) count += d;
+      EXPECT_EQ(static_cast<double>(count), wanted) << how << ", mean " << mean;
+    }
   }
 }
 

@@ -104,6 +104,7 @@ const std::vector<Case>& cases() {
       {"batch norm counting missing, dropout",
        "best",
        {{"view-teacher", "0"}, {"end-norm", "batch"}, {"hidden-dropout", "0"}}},
+      {"decoder of the shared channel alone", "repaired", {{"decoder-input", "shared"}, {"beta", "1"}}},
       {"sum instead of gate", "repaired", {{"gate", "false"}, {"beta", "1"}}},
       {"one channel", "authors", {{"channels", "1"}, {"beta", "0"}}},
       {"no mask", "authors", {{"mask-rate", "0"}}},

@@ -91,6 +91,7 @@ int train(const Arguments& arguments) {
         {"options", model.options().json()},
         {"metrics", model.validation() ? metrics_json(*model.validation()) : nlohmann::json::object()},
         {"metrics_part", "val"},
+        {"remarks", run.remarks()},
         {"history", run.history()},
         {"seconds", clock_seconds() - begun},
         {"date", utc_text(std::time(nullptr))}};

@@ -140,6 +140,11 @@ void TrainingRun::after_step(FunctionRef<void(Tensors&)> snapshot) {
   if (caught != 0 || options_.checkpoint_every > 0) checkpoint_if_due(snapshot);
 }
 
+void TrainingRun::remark(const std::string& text) {
+  remarks_.push_back(text);
+  fmt::print(stderr, "{}\n", text);
+}
+
 bool TrainingRun::after_epoch(const EpochRecord& record, FunctionRef<void(Tensors&)> snapshot) {
   history_.push_back(epoch_json(record));
   progress_.epoch(record);

@@ -28,6 +28,9 @@ class TrainingRun final : public FitContext {
   void after_step(FunctionRef<void(Tensors&)> snapshot) override;
   bool after_epoch(const EpochRecord& record, FunctionRef<void(Tensors&)> snapshot) override;
   const Tensors* resume_from() override { return resumed_ ? &*resumed_ : nullptr; }
+  void remark(const std::string& text) override;
+
+  const std::vector<std::string>& remarks() const { return remarks_; }
 
   const nlohmann::json& history() const { return history_; }
   void catch_signals();      // from here on SIGINT and SIGTERM stop the fit after the step, with a checkpoint
@@ -40,6 +43,7 @@ class TrainingRun final : public FitContext {
   RunOptions options_;
   std::string model_path_, path_;
   nlohmann::json fingerprint_, history_ = nlohmann::json::array();
+  std::vector<std::string> remarks_;
   Progress& progress_;
   std::optional<Tensors> resumed_;
   double last_checkpoint_, checkpoint_seconds_ = 0;  // when it was written, and how long that took

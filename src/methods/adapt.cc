@@ -48,6 +48,15 @@ class FillMissing final : public Method {
     return traits;
   }
   void declare(Options& options) override { inner_->declare(options); }
+  std::vector<Variant> variants() const override { return inner_->variants(); }
+  Cost cost(const FitSize& size) const override {
+    FitSize filled = size;
+    filled.present.assign(size.columns.size(), size.rows);
+    Cost cost = inner_->cost(filled);
+    for (const std::size_t columns : size.columns)
+      cost.bytes += 4. * static_cast<double>(size.rows) * static_cast<double>(columns);
+    return cost;
+  }
 
   void fit(const Items& train, const Items& val, FitContext& context) override {
     means_.clear();
@@ -117,6 +126,23 @@ class PerView final : public Method {
     options.add("view", view_, "the view to use, counted from 0; -1: the best on validation")
         .range(-1, 65535);
     settings_->declare(options);
+  }
+  std::vector<Variant> variants() const override { return settings_->variants(); }
+  Cost cost(const FitSize& size) const override {
+    Cost sum;
+    for (std::size_t v = 0; v < size.columns.size(); ++v) {
+      if (view_ >= 0 && static_cast<std::size_t>(view_) != v) continue;
+      const double share =
+          static_cast<double>(size.present[v]) / static_cast<double>(std::max<std::size_t>(size.rows, 1));
+      const Cost one = settings_->cost({.rows = size.present[v],
+                                        .labels = size.labels,
+                                        .columns = {size.columns[v]},
+                                        .present = {size.present[v]},
+                                        .positives = size.positives * share});
+      sum.core_seconds += one.core_seconds;
+      sum.bytes = std::max(sum.bytes, one.bytes);
+    }
+    return sum;
   }
 
   void fit(const Items& train, const Items& val, FitContext& context) override {
@@ -207,6 +233,7 @@ class PerView final : public Method {
     }
     bool stopping() override { return outer.stopping(); }
     const Tensors* resume_from() override { return state; }
+    void remark(const std::string& text) override { outer.remark(text); }
     const PerView& owner;
     FitContext& outer;
     std::size_t v, m;

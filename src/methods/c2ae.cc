@@ -4,6 +4,8 @@
 // not survive: a step takes 100 rows here, momentum is .9 and the rate half of theirs (docs/methods.md).
 #include "nn/c2ae.h"
 
+#include <algorithm>
+
 #include "methods/adapt.h"
 #include "methods/all.h"
 #include "methods/network_method.h"
@@ -46,6 +48,30 @@ class C2ae final : public NetworkMethod {
     o.add("select", train_options_.select,
           "which epoch is kept: best AP, best micro-F1 + macro-F1 as its authors do (F1), or the last")
         .choices({"AP", "F1", "last"});
+  }
+  std::vector<Variant> variants() const override {
+    return {{"original",
+             {{"batch", "500"},
+              {"momentum", "0.99"},
+              {"rate", "1e-4"},
+              {"epochs", "50"},
+              {"patience", "0"},
+              {"select", "F1"},
+              {"prepare", "zscore"}}}};
+  }
+  Cost cost(const FitSize& size) const override {
+    const double n = static_cast<double>(size.rows), c = static_cast<double>(size.labels),
+                 d = static_cast<double>(size.columns[0]), h = static_cast<double>(options_.hidden),
+                 k = options_.reduction * c;
+    const double weights = d * h + h * h + h * k + 2 * (c * h + h * k);
+    return {static_cast<double>(train_options_.epochs) * n * 6 * weights / 20e9,
+            20 * weights + 4 * n * (d + c)};
+  }
+
+  void fit(const Items& train, const Items& val, FitContext& context) override {
+    options_.complete = std::all_of(train.G.values().begin(), train.G.values().end(),
+                                    [](std::uint8_t known) { return known != 0; });
+    NetworkMethod::fit(train, val, context);
   }
 
  protected:

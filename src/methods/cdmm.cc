@@ -135,6 +135,20 @@ class Cdmm final : public KernelMethod {
     o.add("exact-rows", options_.exact_rows, "up to so many training rows the kernels are exact")
         .range(0, 1e9);
   }
+  std::vector<Variant> variants() const override {
+    return {{"original", {{"prototypes", "sum"}, {"exact-rows", "1000000000"}}}};
+  }
+  Cost cost(const FitSize& size) const override {
+    const double n = static_cast<double>(size.rows), c = static_cast<double>(size.labels),
+                 m = static_cast<double>(size.columns.size()), L = static_cast<double>(options_.landmarks);
+    double columns = 0;
+    for (const std::size_t d : size.columns) columns += static_cast<double>(d);
+    if (n <= static_cast<double>(options_.exact_rows))
+      return {(m * (2 + 2. / 3) * n * n * n + m * 4 * n * n * c) / 25e9 + 2 * n * n * columns / 40e9,
+              n * n * (4 * m + 8 + 24 * std::min(m, static_cast<double>(threads()))) + 16 * n * c};
+    return {(m * n * L * L + m * m * n * L * L + m * 4 * n * L * c) / 25e9 + 2 * n * L * columns / 40e9,
+            8 * m * n * L + 8 * m * (L * L + 2 * n * c)};
+  }
 
   void fit(const Items& train, const Items&, FitContext& context) override {
     const std::size_t m = train.views();

@@ -59,6 +59,10 @@ class Dicnet final : public TwoChannelMethod {
     train_options_.declare(o);
     declare_precision(o);
   }
+  // Their semi-supervised program, as far as it does not train on test rows.
+  std::vector<Variant> variants() const override {
+    return {{"semi", {{"bce-divisor", "all"}, {"shuffle", "true"}, {"select", "AP"}}}};
+  }
 };
 
 }  // namespace

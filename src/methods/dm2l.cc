@@ -50,6 +50,11 @@ class Dm2l final : public Method {
         .choices({"linear", "radial"});
     options.add("landmarks", landmarks_, "rows that carry the radial kernel").range(1, 100000);
   }
+  std::vector<Variant> variants() const override {
+    return {{"original",
+             {{"iterations", "200"}, {"majorise", "false"}, {"random-start", "true"}, {"relative", "0"}}}};
+  }
+  Cost cost(const FitSize& size) const override { return expand_shrink_cost(size, 1, options_); }
 
   void fit(const Items& train, const Items&, FitContext& context) override {
     const Matrix<float> rows = unit_rows(train.X[0]);

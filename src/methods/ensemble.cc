@@ -42,6 +42,7 @@ class MemberContext final : public FitContext {
   }
   bool stopping() override { return outer_.stopping(); }
   const Tensors* resume_from() override { return state_ ? &*state_ : nullptr; }
+  void remark(const std::string& text) override { outer_.remark(text); }
 
  private:
   FitContext& outer_;
@@ -85,6 +86,10 @@ class Ensemble final : public Method {
   Traits traits() const override { return prototype_->traits(); }
   void declare(Options& options) override { prototype_->declare(options); }
   std::vector<std::string> presets() const override { return prototype_->presets(); }
+  Cost cost(const FitSize& size) const override {
+    const Cost one = prototype_->cost(size);
+    return {one.core_seconds * static_cast<double>(specs_.size()), one.bytes};
+  }
   void set_preset(const std::string& name, PrepareOptions& prepare) override {
     prototype_->set_preset(name, prepare);
     preset_ = name;

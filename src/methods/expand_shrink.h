@@ -13,11 +13,13 @@
 #pragma once
 
 #include <cstdint>
+#include <mutex>
 #include <vector>
 
 #include "base/matrix.h"
 #include "base/options.h"
 #include "data/items.h"
+#include "methods/method.h"
 #include "nn/fit.h"
 #include "ops/linalg.h"
 
@@ -34,6 +36,9 @@ struct ExpandShrinkOptions {
   bool random_start = false;  // true: A ~ U(-1, 1), as the authors; false: A = 0
   void declare(Options& options);
 };
+
+// What a solve takes: `constants` columns are added to each view.
+Cost expand_shrink_cost(const FitSize& size, std::size_t constants, const ExpandShrinkOptions& options);
 
 class ExpandShrink {
  public:
@@ -74,9 +79,16 @@ class ExpandShrink {
   std::vector<std::uint32_t> position_;
   std::vector<Cholesky> factor_;  // per block: μQ + XᵀX or μQ, + δI
   std::vector<Matrix<double>> A_;
-  Matrix<double> F_, S_, Z_, multipliers_, previous_;
+  Matrix<double> F_, S_, Z_, multipliers_, right_;
   std::vector<double> z_norms_;  // |Z_k|_*
   NuclearNorm predictions_norm_;
+  // Memory of update_Z, one piece for each thread, kept: the system would zero fresh memory for every class. Matrices,
+  // because their alignment is always the same: the bits of a product may depend on it.
+  struct Scratch {
+    Matrix<double> point, next;
+  };
+  std::mutex scratch_mutex_;
+  std::vector<Scratch> scratch_;
 };
 
 }  // namespace lacuna

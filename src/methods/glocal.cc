@@ -369,13 +369,26 @@ class Glocal final : public Method {
         .symbol("g");
     o.add("rounds", options_.rounds, "at most so many").range(1, 100000);
     o.add("tolerance", options_.tolerance, "stop at smaller relative changes of the objective").range(0, 1);
+    o.add("constant", constant_, "a constant feature: centred features cannot say how frequent a label is");
+  }
+  std::vector<Variant> variants() const override { return {{"original", {{"constant", "false"}}}}; }
+  Cost cost(const FitSize& size) const override {
+    const double n = static_cast<double>(size.rows), d = static_cast<double>(size.columns[0]) + 1,
+                 c = static_cast<double>(size.labels),
+                 k = options_.latent > 0 ? static_cast<double>(options_.latent) : std::min(50., c),
+                 g = static_cast<double>(options_.clusters),
+                 rounds = static_cast<double>(options_.rounds) + 5;
+    // V: a system of size k an item; U: Grams of the known items of each label; W: up to 200 products a round.
+    const double flops =
+        rounds * (n * (c * k * k / 2 + k * k * k) + c * n * k * k / 2 + 200 * (1 + g) * 2 * d * d * k);
+    return {flops / 4e9, 8 * (n * (d + 2 * c + 2 * k) + (1 + g) * d * d + c * k * k)};
   }
 
   void fit(const Items& train, const Items&, FitContext& context) override {
     Matrix<double> X(train.rows(), train.X[0].cols() + 1);
     for (std::size_t i = 0; i < X.rows(); ++i) {
       for (std::size_t j = 0; j + 1 < X.cols(); ++j) X(i, j) = static_cast<double>(train.X[0](i, j));
-      X(i, X.cols() - 1) = 1;  // centred features cannot say how frequent a label is
+      X(i, X.cols() - 1) = constant_ ? 1 : 0;
     }
     GlocalSolver solver(std::move(X), train.Y, train.G, options_, context.seed);
     solver.solve(context);
@@ -402,6 +415,7 @@ class Glocal final : public Method {
 
  private:
   GlocalOptions options_;
+  bool constant_ = true;
   Matrix<float> weights_;  // (d + 1, c) = W Uᵀ, the last row the constants
 };
 

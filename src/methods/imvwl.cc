@@ -258,6 +258,7 @@ void ImvwlSolver::solve(FitContext& context) {
     update_representation();
     update_predictor();
     update_correlation();
+    if (options_.rescale_each) rescale();
     const double value = objective(), change = std::abs(value - scalars(0, 0));
     const bool still = change < options_.tolerance * std::abs(scalars(0, 0));
     scalars(0, 0) = value;
@@ -335,8 +336,33 @@ class Imvwl final : public Method {
         .tunable({"50", "100"});
     o.add("rounds", options_.rounds, "at most so many").range(1, 100000);
     o.add("tolerance", options_.tolerance, "stop at a smaller relative change of the objective").range(0, 1);
+    o.add("rescale-each", options_.rescale_each,
+          "bases of length 1 after every round, not at the start alone");
+    o.add("decided-labels", decided_,
+          "labels decided for an item: their mean number rounded to the nearest, or up, as the published "
+          "figures suggest")
+        .choices({"nearest", "up"});
     o.add("refit", refit_, "learn the predictor once more on training rows placed as new items are");
     o.add("predict-steps", steps_, "gradient steps that place a new item").range(1, 100000);
+  }
+  std::vector<Variant> variants() const override {
+    return {{"original",
+             {{"rounds", "200"}, {"rescale-each", "true"}, {"refit", "false"}, {"decided-labels", "up"}}}};
+  }
+  Cost cost(const FitSize& size) const override {
+    double least = static_cast<double>(size.rows);
+    for (const std::size_t d : size.columns) least = std::min(least, static_cast<double>(d));
+    const double n = static_cast<double>(size.rows), c = static_cast<double>(size.labels),
+                 r = options_.rank > 0 ? static_cast<double>(options_.rank) : std::min(100., least);
+    double views = 0, bytes = 0;
+    for (std::size_t v = 0; v < size.columns.size(); ++v) {
+      views += 4 * static_cast<double>(size.present[v]) * static_cast<double>(size.columns[v]) * r;
+      bytes += static_cast<double>(size.present[v]) * (4 * static_cast<double>(size.columns[v]) + 12 * r);
+    }
+    const double inner = 5 * 4 * n * r * c + 10 * 4 * n * r * c + 5 * 4 * n * c * (r + c);
+    const double refit = refit_ ? 300 * 4 * n * r * c : 0;
+    return {static_cast<double>(options_.rounds) * (views / 40e9 + inner / 20e9) + refit / 20e9,
+            bytes + 8 * n * (4 * c + 4 * r)};
   }
 
   void fit(const Items& train, const Items&, FitContext& context) override {
@@ -359,13 +385,14 @@ class Imvwl final : public Method {
     for (const std::uint8_t g : train.G.values()) known += g;
     // Labels of a complete row: the share of positives among the known, times the labels.
     const double cardinality = known > 0 ? positives / known * static_cast<double>(train.labels()) : 1;
-    top_ = static_cast<float>(std::max(1.0, std::ceil(cardinality)));
+    top_ = static_cast<float>(
+        std::max(1.0, decided_ == "up" ? std::ceil(cardinality) : std::round(cardinality)));
   }
   void predict(const Items& items, MatrixView<float> scores) const override {
     const Matrix<float> V = to_float(represent(items, bases_, static_cast<int>(steps_)));
     product(V, predictor_, Transpose::none, false, scores);
   }
-  // The k best labels of each item, k = the mean number of labels, rounded up.
+  // The k best labels of each item, k = the mean number of labels, rounded.
   void decide(MatrixView<const float> scores, MatrixView<std::uint8_t> decided) const override {
     const std::size_t k = std::min(static_cast<std::size_t>(top_), scores.cols);
     std::vector<std::size_t> order(scores.cols);
@@ -407,6 +434,7 @@ class Imvwl final : public Method {
   ImvwlOptions options_;
   std::int64_t steps_ = 50;
   bool refit_ = true;
+  std::string decided_ = "nearest";
   std::vector<Matrix<float>> bases_;  // per view (d_v, r)
   Matrix<float> predictor_;           // (r, c) = H B
   float top_ = 1;

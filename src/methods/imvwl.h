@@ -22,6 +22,7 @@ struct ImvwlOptions {
   std::int64_t rank = 0;  // r; 0 = min(100, smallest view, rows)
   std::int64_t rounds = 20;
   double tolerance = 1e-4;
+  bool rescale_each = false;  // bases of length 1 after every round; false: at the start alone
 };
 
 class ImvwlSolver {

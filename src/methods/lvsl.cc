@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include "base/error.h"
+#include "base/random.h"
 #include "methods/adapt.h"
 #include "methods/all.h"
 #include "methods/descent.h"
@@ -29,6 +30,10 @@ LvslSolver::LvslSolver(const std::vector<Matrix<float>>& rows, MatrixView<const 
     w_.emplace_back(L, c);
     F_.emplace_back(Y.rows, c);
     P_.push_back(Y_);
+    if (options_.random_start) {
+      Random random(seed, Purpose::initialise, static_cast<std::uint32_t>(v));
+      for (double& p : P_[v].values()) p = random.uniform_double();
+    }
   }
   C_ = Matrix<double>(c, c);
   for (std::size_t j = 0; j < c; ++j) C_(j, j) = 1;
@@ -189,6 +194,25 @@ class Lvsl final : public KernelMethod {
         .range(1, 100000);
     o.add("transposed", options_.transposed,
           "the released program's transposed sum in the label correlation");
+    o.add("random-start", options_.random_start, "start from U(0, 1) as the authors, not from the labels");
+  }
+  std::vector<Variant> variants() const override {
+    return {
+        {"original",
+         {{"iterations", "30"}, {"transposed", "true"}, {"random-start", "true"}, {"landmarks", "100000"}}}};
+  }
+  Cost cost(const FitSize& size) const override {
+    const double n = static_cast<double>(size.rows), c = static_cast<double>(size.labels);
+    Cost cost;
+    for (std::size_t v = 0; v < size.columns.size(); ++v) {
+      const double d = static_cast<double>(size.columns[v]),
+                   L = std::min(static_cast<double>(options_.landmarks), n);
+      cost.core_seconds +=
+          (n * L * L + static_cast<double>(options_.iterations) * (L * L * L / 3 + 4 * n * L * c)) / 25e9 +
+          (2 * n * L * d + 2 * n * n * d) / 40e9;
+      cost.bytes += 8 * (n * L + L * L + 3 * n * c);
+    }
+    return cost;
   }
 
   void fit(const Items& train, const Items&, FitContext& context) override {

@@ -24,7 +24,8 @@ struct LvslOptions {
   std::int64_t neighbours = 10, landmarks = 2000;
   std::int64_t iterations = 5;  // the authors run 30; validation AP does not change after 4 (docs/methods.md)
   double tolerance = 1e-5;
-  bool transposed = false;  // the released program's ΣPᵀỸ in place of ΣỸᵀP
+  bool random_start = false;  // P ~ U(0, 1) as the authors; false: P = Y
+  bool transposed = false;    // the released program's ΣPᵀỸ in place of ΣỸᵀP
 };
 
 class LvslSolver {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <nlohmann/json.hpp>
 
 #include "base/error.h"
 #include "base/text.h"
@@ -14,8 +15,28 @@ void Method::decide(MatrixView<const float> scores, MatrixView<std::uint8_t> dec
     for (std::size_t j = 0; j < scores.cols; ++j) decided(i, j) = scores(i, j) > .5f;
 }
 
-void Method::set_preset(const std::string& name, PrepareOptions&) {
-  no_such_preset(name);
+std::vector<std::string> Method::presets() const {
+  const auto all = variants();
+  std::vector<std::string> names;
+  if (!all.empty()) names.push_back(kDefaultPreset);
+  for (const Variant& variant : all) names.push_back(variant.name);
+  return names;
+}
+
+void Method::set_preset(const std::string& name, PrepareOptions& prepare) {
+  const auto names = presets();
+  if (std::find(names.begin(), names.end(), name) == names.end()) no_such_preset(name);
+  const auto fresh = make_method(traits().name);
+  Options options, defaults;
+  fresh->declare(defaults);
+  declare(options);
+  options.from_json(defaults.json(), "preset " + name);
+  prepare.kind = traits().prepare;
+  prepare.components = traits().components;
+  prepare.declare(options);
+  for (const Variant& variant : variants())
+    if (variant.name == name)
+      for (const auto& [key, value] : variant.changes) options.set(key, value, "preset " + name);
 }
 
 void Method::no_such_preset(const std::string& name) const {

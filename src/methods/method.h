@@ -68,11 +68,17 @@ class Method {
   virtual ~Method() = default;
   virtual Traits traits() const = 0;
   virtual void declare(Options& options) = 0;  // its settings, bound to its members
-  // Named sets of settings ("paper", "authors", ...), the default first; none for most methods. set_preset
-  // puts all settings of one in place, those of the preparation included; single settings are applied after
-  // it.
-  virtual std::vector<std::string> presets() const { return {}; }
+  // Named sets of settings ("paper", "authors", ...), the default first. set_preset puts all settings of one in place,
+  // those of the preparation included; single settings are applied after it. Where a method says nothing else, its
+  // presets are `default` (the values it is made with) and its variants, and there are none without variants.
+  virtual std::vector<std::string> presets() const;
   virtual void set_preset(const std::string& name, PrepareOptions& prepare);
+  // What a variant changes in the defaults; `original` has the values of the method's own source.
+  struct Variant {
+    std::string name;
+    std::vector<Setting> changes;
+  };
+  virtual std::vector<Variant> variants() const { return {}; }
   // The members of an ensemble of this preset, teachers first; 0 = as many as the preset has by itself.
   virtual std::vector<MemberPlan> plan(const std::string& preset, std::size_t members) const;
 
@@ -105,6 +111,8 @@ class Method {
 
 constexpr const char* kDefaultMethod = "lacuna";
 float log_odds(float probability);  // of one within [1e-7, 1 - 1e-7]
+// Of methods whose only named sets of settings are ours and `original`, those of their source.
+constexpr const char* kDefaultPreset = "default";
 
 const std::vector<std::string>& method_names();
 std::unique_ptr<Method> make_method(const std::string& name);  // Exit::usage with the nearest name

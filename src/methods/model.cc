@@ -9,6 +9,7 @@
 #include "data/protocol.h"
 #include "data/release.h"
 #include "methods/ensemble.h"
+#include "methods/estimate.h"
 
 namespace lacuna {
 namespace {
@@ -59,6 +60,10 @@ void Model::make_members() {
   method_ = make_ensemble(std::move(method_), preset_, std::move(members.specs));
 }
 
+std::size_t Model::members_planned() const {
+  return is_ensemble_ ? 1 : method_->plan(preset_, static_cast<std::size_t>(settings_->members)).size();
+}
+
 Items Model::prepared(const Selection& selection, const std::vector<int>& source, std::size_t forms,
                       bool with_labels) const {
   Items items = preparations_.front().apply(selection, source, with_labels);
@@ -88,6 +93,7 @@ void Model::fit(const Selection& train, const Selection& val, FitContext& contex
   std::iota(source.begin(), source.end(), 0);
   const Items train_items = prepared(train, source, forms_.size(), true),
               val_items = prepared(val, source, forms_.size(), true);
+  announce_cost(*method_, fit_size(train_items), context);
   const auto finish = [&] {
     validation_.reset();
     validated_.reset();
@@ -99,6 +105,12 @@ void Model::fit(const Selection& train, const Selection& val, FitContext& contex
     Matrix<std::int8_t> truth = truth_of(val_items);
     validation_ = evaluate(scores, truth, decided);
     calibration_ = Calibration::fit(scores, truth, method_->traits().probabilities, aim);
+    if (const double floor = floor_ap(train_items, val_items); validation_->ap < floor)
+      context.remark(
+          fmt::format("{} ended below the floor: AP {:.3f} on the validation rows, where the labels' "
+                      "frequencies alone give {:.3f}; "
+                      "other settings may help (lacuna tune)",
+                      method_->traits().name, validation_->ap, floor));
     validated_ = std::make_shared<const Validated>(std::move(scores), std::move(truth), std::move(decided));
   };
   try {

@@ -36,6 +36,9 @@ class Model {
   Method& method() { return *method_; }
   const Method& method() const { return *method_; }
 
+  // How many fits the settings ask for, teachers included: 1 unless it is an ensemble.
+  std::size_t members_planned() const;
+
   // Fits preparation and method; thresholds are chosen on the validation rows. Without `val` a share of the
   // training rows is held out for selection when `hold_out` > 0.
   void fit(const Selection& train, const Selection& val, FitContext& context);
@@ -67,7 +70,7 @@ class Model {
   const Calibration& calibration() const { return calibration_; }
 
   void save(const std::string& path) const;  // atomic; the same model gives the same bytes
-  Tensors tensors() const;  // what save() writes; borrows the model's memory
+  Tensors tensors() const;                   // what save() writes; borrows the model's memory
   // Nothing in the file is trusted: what does not fit together is Exit::data.
   static Model load(const std::string& path);
   static Model load(const Tensors& file);

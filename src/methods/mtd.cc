@@ -81,6 +81,30 @@ void TwoChannelMethod::channels(const Items& items, std::vector<Matrix<float>>& 
   two->channels(items, shared, own);
 }
 
+// Six operations a weight and row; a missing instance costs nothing. Weights, momentum and what a step keeps.
+Cost TwoChannelMethod::cost(const FitSize& size) const {
+  const MtdOptions& o = network_options_;
+  const std::size_t e = o.embedding > 0 ? static_cast<std::size_t>(o.embedding) : size.labels;
+  double weights = 0, work = 0;
+  for (std::size_t v = 0; v < size.columns.size(); ++v) {
+    const std::size_t d = size.columns[v];
+    const auto path = [&](const std::vector<std::string>& hidden, std::size_t in, std::size_t out) {
+      double sum = 0;
+      for (const std::size_t width : resolve_widths(hidden, d, e, o.width))
+        sum += static_cast<double>(in) * static_cast<double>(width), in = width;
+      return sum + static_cast<double>(in) * static_cast<double>(out);
+    };
+    const double own = static_cast<double>(o.channels) * path(o.encoder_widths, d, e) +
+                       (o.gamma > 0 ? path(o.decoder_widths, e, d) : 0);
+    weights += own;
+    work += own * static_cast<double>(size.present[v]);
+  }
+  const double state = train_options_.optimiser == "sgd" ? 8 : 16;
+  const double rate = precision() == Precision::bf16 ? 120e9 : 60e9;
+  return {6 * work * static_cast<double>(train_options_.epochs) / rate,
+          weights * state + 4e4 * static_cast<double>(e) + 12 * static_cast<double>(size.rows * size.labels)};
+}
+
 void PresetNetwork::declare(Options& options) {
   network_options_.declare(options);
   train_options_.declare(options);
@@ -99,6 +123,16 @@ void PresetNetwork::put_in_place(const std::string& preset, const std::vector<Se
 
 Traits Mtd::traits() const {
   return {.name = "mtd", .title = "MTD", .source = "NeurIPS 2023", .probabilities = true};
+}
+
+// What the paper's own study varies is worth tuning.
+void Mtd::declare(Options& options) {
+  PresetNetwork::declare(options);
+  for (Option& option : options.all()) option.candidates.clear();
+  options.find("alpha")->tunable({"1e-5", "1e-4", "1e-3", "1e-2"});
+  options.find("beta")->tunable({"1e-5", "1e-4", "1e-3", "1e-2"});
+  options.find("gamma")->tunable({"0.01", "0.1", "1"});
+  options.find("mask-rate")->tunable({"0", "0.125", "0.25", "0.5"});
 }
 
 std::vector<std::string> Mtd::presets() const {

@@ -17,6 +17,7 @@ class TwoChannelMethod : public NetworkMethod, public ChannelReader {
  public:
   void channels(const Items& items, std::vector<Matrix<float>>& shared,
                 std::vector<Matrix<float>>& own) const override;
+  Cost cost(const FitSize& size) const override;
 
  protected:
   std::unique_ptr<Network> make_network(const NetworkShape& shape, std::uint64_t seed) const override;
@@ -37,6 +38,7 @@ class PresetNetwork : public TwoChannelMethod {
 class Mtd final : public PresetNetwork {
  public:
   Traits traits() const override;
+  void declare(Options& options) override;
   std::vector<std::string> presets() const override;
   void set_preset(const std::string& name, PrepareOptions& prepare) override;
 };

@@ -217,7 +217,7 @@ Losses C2aeNetwork<T>::step(const Batch& batch, const UpdateRule& rule) {
   const std::size_t b = batch.rows.size(), c = shape_.labels;
   reserve(b);
   const MatrixView<T> X = X_.view().top(b), code = code_.view().top(b);
-  // Label code: known positives +1/p, known negatives -1/q, unknown 0.
+  // Label code: known positives +1/p, known negatives -1/q, unknown 0; with complete labels the labels themselves.
   for (std::size_t i = 0; i < b; ++i) {
     const std::uint32_t row = batch.rows[i];
     std::ranges::transform(items.X[0].row(row), X.row(i).begin(), [](float x) { return static_cast<T>(x); });
@@ -225,7 +225,8 @@ Losses C2aeNetwork<T>::step(const Batch& batch, const UpdateRule& rule) {
     for (std::size_t j = 0; j < c; ++j)
       if (items.G(row, j) != 0) known += 1, positive += static_cast<double>(items.Y(row, j));
     for (std::size_t j = 0; j < c; ++j)
-      code(i, j) = items.G(row, j) == 0    ? T(0)
+      code(i, j) = options_.complete       ? static_cast<T>(items.Y(row, j))
+                   : items.G(row, j) == 0  ? T(0)
                    : items.Y(row, j) > .5f ? static_cast<T>(1 / positive)
                                            : static_cast<T>(-1 / (known - positive));
   }

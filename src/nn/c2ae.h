@@ -24,6 +24,7 @@ struct C2aeOptions {
   double margin = 5;        // μ
   double rate_decay = .98;  // factor on the learning rate an epoch
   double squares = .9;      // decay of the mean square of the gradient
+  bool complete = false;    // every label is known: the label code is 0 and 1 (not a setting; the data say it)
   void declare(Options& options);
 };
 

@@ -66,8 +66,8 @@ void MtdOptions::declare(Options& o) {
   o.add("gamma", gamma, "weight of the reconstruction").range(0, 1e6).symbol("γ");
   o.add("decoder-widths", decoder_widths,
         "hidden widths of the decoders: absolute, 0.8d, or 1e for the embedding");
-  o.add("decoder-input", decoder_input, "sum: S + O of the view; fused: the fused vector")
-      .choices({"fused", "sum"});
+  o.add("decoder-input", decoder_input, "sum: S + O of the view; shared: S alone; fused: the fused vector")
+      .choices({"fused", "sum", "shared"});
   o.add("reconstruction-target", reconstruction_target, "clean input, or masked as the encoder saw it")
       .choices({"clean", "masked"});
   o.add("reconstruct-hidden", reconstruct_hidden,

@@ -58,7 +58,7 @@ struct MtdOptions {
   // Reconstruction.
   double gamma = .01;
   std::vector<std::string> decoder_widths = {"512"};  // absolute, "0.8d", or relative to the embedding ("1e")
-  std::string decoder_input = "fused";                // sum: S_v + O_v; fused: the fused vector before ReLU
+  std::string decoder_input = "fused";                // sum: S_v + O_v; shared: S_v; fused: the fused vector before ReLU
   std::string reconstruction_target = "clean";        // clean, masked
   bool reconstruct_hidden = true;                     // with `fused`: also views that view dropout has hidden
 

@@ -82,7 +82,7 @@ void MtdNetwork<T>::fuse(const Batch& batch) {
   classifier_.forward(*ops_, parameters_, options_.fused_dropout > 0 ? C : Z, false, m.logits.view().top(b));
 }
 
-// Decoders of the instances that are there: from S_v + O_v, or from the fused vector. Forward, loss and
+// Decoders of the instances that are there: from S_v + O_v, from S_v alone, or from the fused vector. Forward, loss and
 // backward of one view after the other, so that one view's reconstruction exists at a time.
 template <class T>
 double MtdNetwork<T>::decode(const Batch& batch, const UpdateRule& rule) {
@@ -90,11 +90,13 @@ double MtdNetwork<T>::decode(const Batch& batch, const UpdateRule& rule) {
   const std::size_t b = batch.rows.size();
   const bool fused = options_.decoder_input == "fused";
   const std::size_t N = fused ? m.target_rows : m.stack_rows;
+  const std::size_t decoded =
+      options_.decoder_input == "shared" ? 1 : channels();  // channels that reach the decoder
   const MatrixView<T> D = m.D.view().top(N), dD = m.dD.view().top(N);
   if (fused) {
     ops_->spread(m.F.view().top(b), m.target_slots.view().top(b), Share::sum, false, D);
   } else {
-    for (std::size_t c = 0; c < channels(); ++c) ops_->copy(m.S[c].view().top(N), c > 0, D);
+    for (std::size_t c = 0; c < decoded; ++c) ops_->copy(m.S[c].view().top(N), c > 0, D);
     ops_->zero(dD);  // the rows that stand for missing instances are not decoded
   }
   double value = 0;
@@ -116,7 +118,7 @@ double MtdNetwork<T>::decode(const Batch& batch, const UpdateRule& rule) {
   if (fused) {
     ops_->collect(dD, m.target_slots.view().top(b), Share::sum, true, m.dF.view().top(b));
   } else {
-    for (std::size_t c = 0; c < channels(); ++c) ops_->copy(dD, true, m.dS[c].view().top(N));
+    for (std::size_t c = 0; c < decoded; ++c) ops_->copy(dD, true, m.dS[c].view().top(N));
   }
   return value;
 }

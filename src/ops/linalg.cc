@@ -191,12 +191,35 @@ void map_singular_values(MatrixView<const double> A, const SmallGram& gram, F&& 
     if (r == 0) break;
     for (std::size_t i = 0; i < V.rows(); ++i) scaled(i, kept) = V(i, kept) * r;
   }
-  Matrix<double> map(V.rows(), V.rows()), result(out.rows, out.cols);
-  product(scaled.view().columns(0, kept), V.view().columns(0, kept), Transpose::right, false, map);
-  gram.of_columns ? product(A, map, Transpose::none, false, result)
-                  : product(map, A, Transpose::none, false, result);
+  if (kept == 0) {
+    for (std::size_t i = 0; i < out.rows; ++i) std::fill(out.row(i).begin(), out.row(i).end(), 0.0);
+    return;
+  }
+  const MatrixView<const double> left = std::as_const(scaled).view().columns(0, kept),
+                                 right = std::as_const(V).view().columns(0, kept);
+  // A (n, c) times a map of rank r: through the (c, c) map, or through the r directions where they are few.
+  const std::size_t other = gram.of_columns ? A.rows : A.cols, side = V.rows();
+  Matrix<double> own;  // where A may not be overwritten yet
+  if (out.data == A.data) own = Matrix<double>(out.rows, out.cols);
+  const MatrixView<double> to = own.empty() ? out : own.view();
+  if (2 * other * kept < side * kept + other * side) {
+    Matrix<double> middle(gram.of_columns ? A.rows : kept, gram.of_columns ? kept : A.cols);
+    if (gram.of_columns) {
+      product(A, left, Transpose::none, false, middle);
+      product(middle, right, Transpose::right, false, to);
+    } else {
+      product(left, A, Transpose::left, false, middle);
+      product(right, middle, Transpose::none, false, to);
+    }
+  } else {
+    Matrix<double> map(side, side);
+    product(left, right, Transpose::right, false, map);
+    gram.of_columns ? product(A, map, Transpose::none, false, to)
+                    : product(map, A, Transpose::none, false, to);
+  }
+  if (own.empty()) return;
   for (std::size_t i = 0; i < out.rows; ++i)
-    std::copy(result.row(i).begin(), result.row(i).end(), out.row(i).begin());
+    std::copy(own.row(i).begin(), own.row(i).end(), out.row(i).begin());
 }
 
 }  // namespace

@@ -1,0 +1,79 @@
+#include "methods/estimate.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+
+#include "base/error.h"
+#include "base/text.h"
+#include "base/threads.h"
+
+namespace lacuna {
+namespace {
+
+constexpr double kLong = 15 * 60;  // seconds
+
+}  // namespace
+
+FitSize fit_size(const Items& train) {
+  FitSize size{.rows = train.rows(), .labels = train.labels(), .columns = {}, .present = {}};
+  for (std::size_t v = 0; v < train.views(); ++v) {
+    size.columns.push_back(train.X[v].cols());
+    std::size_t present = 0;
+    for (std::size_t i = 0; i < train.rows(); ++i) present += train.W(i, v);
+    size.present.push_back(present);
+  }
+  for (std::size_t i = 0; i < train.Y.values().size(); ++i)
+    size.positives += train.G.values()[i] && train.Y.values()[i] > .5f;
+  return size;
+}
+
+FitSize fit_size(const Selection& train, std::size_t components) {
+  FitSize size{.rows = train.rows.size(), .labels = train.data->label_count(), .columns = {}, .present = {}};
+  for (std::size_t v = 0; v < train.data->views.size(); ++v) {
+    const std::size_t columns = train.data->views[v].columns();
+    size.columns.push_back(components > 0 ? std::min(components, columns) : columns);
+    std::size_t present = 0;
+    for (std::size_t i = 0; i < train.rows.size(); ++i) present += train.has(i, v);
+    size.present.push_back(present);
+  }
+  for (std::size_t i = 0; i < train.rows.size(); ++i)
+    for (std::size_t j = 0; j < size.labels; ++j) size.positives += train.label(i, j) == 1;
+  return size;
+}
+
+std::uint64_t machine_memory() {
+  return static_cast<std::uint64_t>(sysconf(_SC_PHYS_PAGES)) *
+         static_cast<std::uint64_t>(sysconf(_SC_PAGE_SIZE));
+}
+
+void announce_cost(const Method& method, const FitSize& size, FitContext& context) {
+  const Cost cost = method.cost(size);
+  const auto memory = static_cast<double>(machine_memory());
+  if (cost.bytes > memory)
+    fail(Exit::failed,
+         "{} would need about {} for {} rows, {} views and {} labels, and this machine has {}: use fewer "
+         "rows, or another "
+         "method (lacuna methods {} lists settings that may save memory)",
+         method.traits().name, bytes_text(cost.bytes), size.rows, size.columns.size(), size.labels,
+         bytes_text(memory), method.traits().name);
+  const double seconds = cost.core_seconds / static_cast<double>(threads());
+  if (seconds > kLong)
+    context.remark(fmt::format("{} will take about {} here, by its own arithmetic", method.traits().name,
+                               duration_text(seconds)));
+}
+
+double floor_ap(const Items& train, const Items& val) {
+  std::vector<float> frequency(train.labels());
+  for (std::size_t j = 0; j < frequency.size(); ++j) {
+    double known = 0, positive = 0;
+    for (std::size_t i = 0; i < train.rows(); ++i)
+      if (train.G(i, j)) known += 1, positive += static_cast<double>(train.Y(i, j));
+    frequency[j] = known > 0 ? static_cast<float>(positive / known) : 0;
+  }
+  Matrix<float> scores(val.rows(), val.labels());
+  for (std::size_t i = 0; i < scores.rows(); ++i) std::ranges::copy(frequency, scores.row(i).begin());
+  return evaluate(scores, truth_of(val)).ap;
+}
+
+}  // namespace lacuna

@@ -1,0 +1,21 @@
+// What a fit will take, before it starts; and the floor that it should not end below.
+#pragma once
+
+#include "data/items.h"
+#include "methods/method.h"
+
+namespace lacuna {
+
+FitSize fit_size(const Items& train);
+// The same before the preparation: a view keeps its columns, or becomes at most `components` of them (0: keeps them).
+FitSize fit_size(const Selection& train, std::size_t components);
+
+std::uint64_t machine_memory();  // bytes
+// Exit::failed where the method needs more memory than the machine has; a remark where it will run for more than a
+// quarter of an hour on the threads there are.
+void announce_cost(const Method& method, const FitSize& size, FitContext& context);
+
+// AP on `val` of scoring every item by the labels' frequencies in `train`.
+double floor_ap(const Items& train, const Items& val);
+
+}  // namespace lacuna
