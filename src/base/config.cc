@@ -24,24 +24,31 @@ std::string value_text(const toml::node& node, const std::string& where) {
   fail(Exit::data, "{}: a setting is text, a number, true, false or a list of these", where);
 }
 
-void collect(const toml::table& table, const std::string& path, std::vector<ConfigEntry>& entries) {
+void collect(const toml::table& table, const std::string& path, std::vector<std::string>& tables,
+             std::vector<ConfigEntry>& entries) {
   for (const auto& [key, node] : table) {
     if (const auto* inner = node.as_table()) {
-      collect(*inner, path, entries);
+      tables.emplace_back(key.str());
+      collect(*inner, path, tables, entries);
+      tables.pop_back();
       continue;
     }
     const std::string where = fmt::format("{}:{}", path, key.source().begin.line);
-    entries.push_back({std::string(key.str()), value_text(node, where), where});
+    entries.push_back({std::string(key.str()), value_text(node, where), where, tables});
   }
 }
 
 }  // namespace
 
 std::vector<ConfigEntry> read_config(const std::string& path) {
-  const std::string text = read_text(path, std::size_t{1} << 20);
+  return parse_config(read_text(path, std::size_t{1} << 20), path);
+}
+
+std::vector<ConfigEntry> parse_config(const std::string& text, const std::string& path) {
   std::vector<ConfigEntry> entries;
+  std::vector<std::string> tables;
   try {
-    collect(toml::parse(text, path), path, entries);
+    collect(toml::parse(text, path), path, tables, entries);
   } catch (const toml::parse_error& error) {
     const auto at = error.source().begin;
     fail(Exit::data, "{}:{}:{}: {}", path, at.line, at.column, std::string(error.description()));

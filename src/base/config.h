@@ -13,8 +13,10 @@ namespace lacuna {
 struct ConfigEntry {
   std::string name, text;  // text as Option::set reads it
   std::string where;       // "FILE:LINE"
+  std::vector<std::string> tables = {};  // the tables it stands in, outermost first
 };
 std::vector<ConfigEntry> read_config(const std::string& path);  // Exit::data with line and column
+std::vector<ConfigEntry> parse_config(const std::string& text, const std::string& path);  // the same of a file's text
 // Sets every entry; an unknown name is Exit::usage with its line and the nearest right one. Names in `skip`
 // are left.
 void apply_config(const std::vector<ConfigEntry>& entries, Options& options,

@@ -3,11 +3,14 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
+#include <cmath>
 #include <csignal>
 #include <cstdio>
 #include <cstring>
 #include <filesystem>
+#include <optional>
 
 #include "base/error.h"
 #include "base/text.h"
@@ -16,8 +19,10 @@
 #include "cli/verbs.h"
 #include "experiments/bench.h"
 #include "experiments/machine.h"
+#include "experiments/paper.h"
 #include "experiments/report.h"
 #include "experiments/results.h"
+#include "experiments/settings_file.h"
 #include "experiments/statistics.h"
 
 namespace lacuna::cli {
@@ -111,10 +116,10 @@ void print_results(const ExperimentResults& results) {
   for (const auto& data : results.data) {
     std::vector<std::string> header = {data.name};
     for (const auto& metric : paper_metrics()) header.push_back(metric);
-    header.push_back("avg. rank");
+    header.push_back("Ave.R");
     TextTable table(header);
     const bool plain = results.kind == "table" || results.kind == "complete" || results.kind == "timing";
-    const RankSummary ranking = plain ? rank_methods(results, data.name) : RankSummary();
+    const std::vector<double> ranking = plain ? average_ranks(results, data.name) : std::vector<double>();
     for (std::size_t i = 0; i < results.methods.size(); ++i) {
       // Every place of the experiment is a row; without places there is one row a method.
       std::vector<nlohmann::json> places;
@@ -127,7 +132,7 @@ void print_results(const ExperimentResults& results) {
       }
       for (const auto& place : places) {
         const std::string where = place_words(place);
-        std::vector<std::string> row = {results.methods[i].title + (where.empty() ? "" : ", " + where)};
+        std::vector<std::string> row = {results.methods[i].marked() + (where.empty() ? "" : ", " + where)};
         for (const auto& metric : paper_metrics()) {
           const auto values = results.values(data.name, results.methods[i].key, metric, place);
           repetitions = std::max(repetitions, values.size());
@@ -136,7 +141,7 @@ void print_results(const ExperimentResults& results) {
                             ? fmt::format("{:.3f}", values[0])
                             : fmt::format("{:.3f} ±{:.3f}", mean(values), deviation(values)));
         }
-        row.push_back(plain ? fmt::format("{:.2f}", ranking.average[i]) : "");
+        row.push_back(!plain ? "" : std::isfinite(ranking[i]) ? fmt::format("{:.2f}", ranking[i]) : "-");
         table.add(row);
       }
     }
@@ -159,54 +164,96 @@ nlohmann::json results_json(const ExperimentResults& results, const BenchOutcome
       {"failed", outcome.failed},   {"ran_here", outcome.ran}, {"cells", cells}};
 }
 
-int run_experiment(Experiment experiment, const Arguments& arguments, const std::string& about,
-                   const std::string& examples) {
-  const std::string verb = std::string("bench ") + experiment_name(experiment);
-  BenchOptions bench = BenchOptions::defaults(experiment);
-  bool json = false;
-  Options options;
-  bench.declare(options, experiment);
-  options.add("json", json, "one JSON document on stdout at the end");
-  parse_or_help(options, arguments, verb, about, examples);
-  set_threads(bench.threads);
-  Shelf shelf;
-  const Plan plan = make_plan(experiment, bench, command_line(verb, arguments), shelf);
-  for (const auto& remark : plan.remarks) fmt::print(stderr, "{}\n", remark);
-  CellStore store(bench.out);
-  record_plan(plan, bench, store);
-  catch_signals();
+// Works a plan off and says how it went; nothing where it was interrupted.
+std::optional<BenchOutcome> work_plan(const Plan& plan, const BenchOptions& bench, CellStore& store,
+                                      Shelf& shelf) {
   // What is to be timed runs alone: its memory is its own, and nothing is warm from the cell before.
   const std::function<void(const PlannedCell&)> apart = [&](const PlannedCell& cell) {
     run_apart(cell, bench);
   };
-  BenchOutcome outcome;
   try {
     BenchDisplay display;
-    outcome = work_off(
+    return work_off(
         plan, bench, store, shelf,
         [&](const BenchProgress& progress) { display.show(progress.text(), progress.inside); },
-        experiment == Experiment::timing ? apart : nullptr);
+        plan.experiment == Experiment::timing ? apart : nullptr);
   } catch (const Error& error) {
     if (error.code() != Exit::interrupted) throw;
     fmt::print(stderr, "interrupted; the same command with --resume goes on\n");
-    return static_cast<int>(caught == SIGTERM ? Exit::terminated : Exit::interrupted);
+    return std::nullopt;
   }
+}
+
+void print_plan_results(const Plan& plan, const CellStore& store, const BenchOutcome& outcome, bool json) {
+  std::fflush(stdout);
   for (const auto& results : load_results(store)) {
     if (results.name != plan.header.at("name")) continue;
     if (json)
       fmt::print("{}\n", results_json(results, outcome).dump(1));
     else
       print_results(results);
-    if (!json && experiment == Experiment::timing) print_timing(results);
-    std::fflush(stdout);  // what follows goes to stderr, and should not land inside a row
+    if (!json && plan.experiment == Experiment::timing) print_timing(results);
+    std::fflush(stdout);  // before the words on stderr
     for (const auto& cell : results.cells)
       if (!cell.error.empty())
         fmt::print(stderr, "failed: {} on {}, repetition {}: {}\n", cell.method, cell.data, cell.fold + 1,
                    cell.error);
   }
-  fmt::print(stderr, "{} cells done, {} failed, in {}; lacuna report {} makes the page\n", outcome.done,
-             outcome.failed, bench.out, shell_quoted(bench.out));
-  return static_cast<int>(outcome.failed == 0 ? Exit::ok : Exit::failed);
+}
+
+// What the cells of a plan will take, without running any.
+void print_estimate(const Plan& plan, const BenchOptions& bench, Shelf& shelf, double& total, double& most) {
+  std::optional<CellStore> store;
+  if (std::filesystem::is_directory(bench.out + "/cells")) store.emplace(bench.out);
+  TextTable table({experiment_name(plan.experiment), "method", "cells", "done", "each, about", "all, about",
+                   "memory, about"});
+  for (const auto& one : estimate_plan(plan, store ? &*store : nullptr, shelf)) {
+    const double all = one.seconds * static_cast<double>(one.cells - one.done);
+    table.add({one.data, one.method, std::to_string(one.cells), std::to_string(one.done),
+               duration_text(one.seconds), duration_text(all), bytes_text(one.bytes)});
+    total += all;
+    most = std::max(most, one.bytes);
+  }
+  std::fputs((table.text() + "\n").c_str(), stdout);
+}
+
+void print_estimate_sum(double total, double most) {
+  fmt::print(
+      "in all about {} on {} threads, at most about {} of memory; networks and classical methods are "
+      "estimated by "
+      "their own arithmetic, to a factor of two or so\n",
+      duration_text(total), threads(), bytes_text(most));
+}
+
+int run_experiment(Experiment experiment, const Arguments& arguments, const std::string& about,
+                   const std::string& examples) {
+  const std::string verb = std::string("bench ") + experiment_name(experiment);
+  BenchOptions bench = BenchOptions::defaults(experiment);
+  bool json = false, dry_run = false;
+  Options options;
+  bench.declare(options, experiment);
+  options.add("dry-run", dry_run, "print the cells with an estimate of time and memory, and run nothing");
+  options.add("json", json, "one JSON document on stdout at the end");
+  parse_or_help(options, arguments, verb, about, examples);
+  set_threads(bench.threads);
+  Shelf shelf;
+  const Plan plan = make_plan(experiment, bench, command_line(verb, arguments), shelf);
+  for (const auto& remark : plan.remarks) fmt::print(stderr, "{}\n", remark);
+  if (dry_run) {
+    double total = 0, most = 0;
+    print_estimate(plan, bench, shelf, total, most);
+    print_estimate_sum(total, most);
+    return static_cast<int>(Exit::ok);
+  }
+  CellStore store(bench.out);
+  record_plan(plan, bench, store);
+  catch_signals();
+  const auto outcome = work_plan(plan, bench, store, shelf);
+  if (!outcome) return static_cast<int>(caught == SIGTERM ? Exit::terminated : Exit::interrupted);
+  print_plan_results(plan, store, *outcome, json);
+  fmt::print(stderr, "{} cells done, {} failed, in {}; lacuna report {} makes the page\n", outcome->done,
+             outcome->failed, bench.out, shell_quoted(bench.out));
+  return static_cast<int>(outcome->failed == 0 ? Exit::ok : Exit::failed);
 }
 
 }  // namespace
@@ -244,21 +291,74 @@ int bench_similarity(const Arguments& arguments) {
       "  lacuna bench similarity --data corel5k.mat --epochs 0,60,120,180 --out results\n");
 }
 int bench_timing(const Arguments& arguments) {
-  return run_experiment(Experiment::timing, arguments,
-                        "Seconds of training and test and peak memory of every method, each measured in a "
-                        "process of its own. Run it\n"
-                        "alone on the machine. Cells that are done already in the folder keep the times of "
-                        "their own run.",
-                        "  lacuna bench timing --data corel5k.mat --repeats 1 --out results\n"
-                        "  lacuna bench timing --data corel5k.mat --methods dicnet --set dicnet.epochs=3 "
-                        "--repeats 1 --out r\n"
-                        "                         three epochs, from which the paper's 100 are estimated\n");
+  return run_experiment(
+      Experiment::timing, arguments,
+      "Seconds of training and test and peak memory of every method, each measured in a "
+      "process of its own. Run it\n"
+      "alone on the machine. Cells of other experiments in the folder are not reused: their "
+      "times have other conditions.",
+      "  lacuna bench timing --data corel5k.mat --repeats 1 --out results\n"
+      "  lacuna bench timing --data corel5k.mat --methods dicnet --set dicnet.epochs=3 "
+      "--repeats 1 --out r\n"
+      "                         three epochs, from which the paper's 100 are estimated\n");
 }
 int bench_missing(const Arguments& arguments) {
   return run_experiment(
       Experiment::missing, arguments,
       "Metrics against the share of missing views, of missing labels, and against each view left out alone.",
       "  lacuna bench missing --data yeast.mat --methods prior,naim3l,mtd --rates 0,0.3,0.6 --out results\n");
+}
+
+int bench_paper(const Arguments& arguments) {
+  PaperOptions paper;
+  bool dry_run = false, print_settings = false;
+  Options options;
+  paper.declare(options);
+  options.add("dry-run", dry_run, "print the cells with an estimate of time and memory, and run nothing");
+  options.add("print-settings", print_settings, "print the shipped file of settings and stop");
+  if (std::find(arguments.begin(), arguments.end(), "--print-settings") != arguments.end()) {
+    std::fputs(SettingsFile::paper(), stdout);
+    return static_cast<int>(Exit::ok);
+  }
+  parse_or_help(
+      options, arguments, "bench paper",
+      "Everything that the paper that introduced MTD shows, in one folder with one page: table 1 with Ave.R, "
+      "the\n"
+      "radar on complete data, table 2, alpha x beta, gamma and the mask rate, the channels' similarity by\n"
+      "epoch, the times; the nine methods in the paper's order, its printed figures beside ours. The floor "
+      "and\n"
+      "this program's own network stand outside the ranks. Settings per method and data set come from a "
+      "file\n"
+      "(--print-settings shows it, --settings FILE takes another).",
+      "  lacuna bench paper --data emotions.mat,msrc.mat --out quick --quick\n"
+      "  lacuna bench paper --data corel5k.mat --out paper --dry-run\n"
+      "  lacuna bench paper --data corel5k.mat --out paper --repeats 10 --resume\n");
+  paper.settle(options);
+  set_threads(paper.bench.threads);
+  Shelf shelf;
+  const auto parts = paper_parts(paper, command_line("bench paper", arguments), shelf);
+  if (dry_run) {
+    double total = 0, most = 0;
+    for (const auto& part : parts) print_estimate(part.plan, part.options, shelf, total, most);
+    print_estimate_sum(total, most);
+    return static_cast<int>(Exit::ok);
+  }
+  CellStore store(paper.bench.out);
+  for (const auto& part : parts) record_plan(part.plan, part.options, store);
+  catch_signals();
+  std::size_t done = 0, failed = 0;
+  for (const auto& part : parts) {
+    fmt::print(stderr, "{}: {} cells\n", experiment_name(part.plan.experiment), part.plan.cells.size());
+    const auto outcome = work_plan(part.plan, part.options, store, shelf);
+    if (!outcome) return static_cast<int>(caught == SIGTERM ? Exit::terminated : Exit::interrupted);
+    print_plan_results(part.plan, store, *outcome, false);
+    done += outcome->done;
+    failed += outcome->failed;
+  }
+  fmt::print("{}\n", write_report(paper.bench.out));
+  std::fflush(stdout);
+  fmt::print(stderr, "{} cells done, {} failed, in {}\n", done, failed, paper.bench.out);
+  return static_cast<int>(failed == 0 ? Exit::ok : Exit::failed);
 }
 
 int bench_cell(const Arguments& arguments) {

@@ -31,6 +31,7 @@ constexpr Verb kVerbs[] = {
     {"export", "a trained network as an ONNX file", export_model},
     {"serve", "predictions over HTTP", serve},
     {"", "experiments", nullptr},
+    {"bench paper", "every table and figure of the paper that introduced MTD, one folder, one page", bench_paper},
     {"bench table", "methods against methods, with missing views and labels", bench_table},
     {"bench complete", "the same without gaps", bench_complete},
     {"bench ablation", "parts of MTD added and taken away", bench_ablation},

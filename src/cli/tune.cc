@@ -2,15 +2,14 @@
 #include <cmath>
 #include <cstdio>
 #include <filesystem>
-#include <set>
 
 #include "base/error.h"
 #include "base/files.h"
-#include "base/random.h"
 #include "base/text.h"
 #include "cli/learning.h"
 #include "cli/progress.h"
 #include "cli/verbs.h"
+#include "experiments/search.h"
 
 namespace lacuna::cli {
 namespace {
@@ -28,72 +27,29 @@ struct TuneFlags {
     o.add("grid", grid, "values to try for a setting, instead of the method's own; may be repeated")
         .metavar("KEY=V1,V2");
     o.add("trials", trials,
-          "at most so many, drawn at random where there are more combinations; 0 = all of them")
+          "at most so many, the settings as given first, then combinations, drawn at random where there are "
+          "more; "
+          "0 = all of them")
         .range(0, 1e6);
     o.add("metric", metric, "the metric on validation that decides").choices(metric_names());
     o.add("json", json, "one JSON document on stdout at the end");
   }
 };
 
-struct Axis {
-  std::string name;
-  std::vector<std::string> values;
-};
-using Combination = std::vector<std::pair<std::string, std::string>>;  // settings and their values
-
 // What is tried: the axes the user gave, or all that the method declares.
 std::vector<Axis> search_axes(const TuneFlags& flags, Model& model) {
   std::vector<Axis> axes;
-  const std::string method = model.method().traits().name;
   for (const auto& [name, values] : settings(flags.grid, "grid")) {
     Axis axis{name, {}};
     for (const auto value : split(values, ',')) axis.values.emplace_back(trim(value));
     axes.push_back(std::move(axis));
   }
+  if (axes.empty()) axes = own_axes(model);
   if (axes.empty())
-    for (const auto& option : model.options().all())
-      if (!option.candidates.empty()) axes.push_back({option.name, option.candidates});
-  if (axes.empty())
-    fail(Exit::usage, "method {} declares nothing to tune; name values with --grid KEY=V1,V2", method);
-  // A wrong name or value is said now, not after hours.
-  const nlohmann::json before = model.options().json();
-  for (const auto& axis : axes)
-    for (const auto& value : axis.values) model.options().set(axis.name, value, "method " + method);
-  model.options().from_json(before, method);
+    fail(Exit::usage, "method {} declares nothing to tune; name values with --grid KEY=V1,V2",
+         model.method().traits().name);
+  check_axes(axes, model);
   return axes;
-}
-
-// All combinations in order, or distinct random ones of them.
-std::vector<Combination> combinations(const std::vector<Axis>& axes, std::int64_t most, std::uint64_t seed) {
-  double total = 1;
-  for (const auto& axis : axes) total *= static_cast<double>(axis.values.size());
-  if (most == 0 && total > 1e6)
-    fail(Exit::usage, "{:.3g} combinations are too many to try all; use --trials", total);
-  const bool all = most == 0 || total <= static_cast<double>(most);
-  const auto wanted = all ? static_cast<std::size_t>(total) : static_cast<std::size_t>(most);
-  std::vector<Combination> list;
-  std::set<std::vector<std::size_t>> seen;
-  Random random(seed, Purpose::search);
-  for (std::size_t k = 0; list.size() < wanted; ++k) {
-    std::vector<std::size_t> at;
-    std::size_t rest = k;
-    for (const auto& axis : axes) {
-      at.push_back(all ? rest % axis.values.size() : random.below(axis.values.size()));
-      rest /= axis.values.size();
-    }
-    if (!seen.insert(at).second) continue;
-    Combination combination;
-    for (std::size_t a = 0; a < axes.size(); ++a)
-      combination.emplace_back(axes[a].name, axes[a].values[at[a]]);
-    list.push_back(std::move(combination));
-  }
-  return list;
-}
-
-std::string text(const Combination& combination) {
-  std::vector<std::string> parts;
-  for (const auto& [name, value] : combination) parts.push_back(name + "=" + value);
-  return join(parts, " ");
 }
 
 double score(const nlohmann::json& trial, const std::string& metric) {
@@ -166,7 +122,7 @@ int tune(const Arguments& arguments) {
        "  lacuna tune photos.npz --grid rate=1e-3,3e-3 --grid weight-decay=1,5 --trials 0 --out search\n"});
   if (flags.out.empty()) fail(Exit::usage, "lacuna tune needs --out DIR (see lacuna tune --help)");
   const auto axes = search_axes(flags, model);
-  const auto list = combinations(axes, flags.trials, flags.learning.seed);
+  const auto list = search_plan(axes, flags.trials, flags.learning.seed, model);
   const Source source(flags.learning.source);
   const LearningRows rows = rows_to_learn(flags.learning, source);
   if (rows.val.rows.empty())
@@ -180,7 +136,7 @@ int tune(const Arguments& arguments) {
   nlohmann::json best = best_so_far(flags.out, flags.metric);  // the one that best.safetensors holds
   for (std::size_t k = 0; k < list.size(); ++k) {
     Sha256 hash;
-    hash.add(text(list[k]));
+    hash.add(combination_text(list[k]));
     const std::string path = fmt::format("{}/trial-{}.json", flags.out, hash.hex().substr(0, 12));
     nlohmann::json result;
     bool done = std::filesystem::exists(path);
@@ -193,7 +149,8 @@ int tune(const Arguments& arguments) {
       if (!model.preset().empty()) trial.set_preset(model.preset());
       trial.options().from_json(fixed, "tune");
       for (const auto& [name, value] : list[k]) trial.options().set(name, value, "tune");
-      trial.notes() = {{"tuned", text(list[k])}, {"data", source.data().name}, {"seed", flags.learning.seed}};
+      trial.notes() = {
+          {"tuned", combination_text(list[k])}, {"data", source.data().name}, {"seed", flags.learning.seed}};
       result = try_one(trial, rows, flags.learning.seed);
       result["settings"] = nlohmann::json::object();
       for (const auto& [name, value] : list[k]) result["settings"][name] = value;
@@ -203,7 +160,7 @@ int tune(const Arguments& arguments) {
       }
       write_text(path, result.dump(1) + "\n");
     }
-    fmt::print(stderr, "trial {}/{}  {}  {}{}\n", k + 1, list.size(), text(list[k]),
+    fmt::print(stderr, "trial {}/{}  {}  {}{}\n", k + 1, list.size(), combination_text(list[k]),
                result.contains("failed")
                    ? result["failed"].get<std::string>()
                    : fmt::format("{} {:.4f}", flags.metric, score(result, flags.metric)),
@@ -227,6 +184,7 @@ int tune(const Arguments& arguments) {
   std::vector<std::string> chosen;
   for (const auto& [name, value] : best["settings"].items())
     chosen.push_back(name + "=" + value.get<std::string>());
+  if (chosen.empty()) chosen.push_back("the settings as given");
   fmt::print("best of {} trials: {} {:.4f} with {}\nmodel: {}/best.safetensors\n", list.size(), flags.metric,
              score(best, flags.metric), join(chosen, " "), flags.out);
   return 0;

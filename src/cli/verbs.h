@@ -46,6 +46,7 @@ int predict(const Arguments& arguments);
 int serve(const Arguments& arguments);
 int train(const Arguments& arguments);
 int tune(const Arguments& arguments);
+int bench_paper(const Arguments& arguments);
 int bench_table(const Arguments& arguments);
 int bench_complete(const Arguments& arguments);
 int bench_ablation(const Arguments& arguments);

@@ -11,6 +11,8 @@
 #include "base/files.h"
 #include "base/text.h"
 #include "experiments/machine.h"
+#include "experiments/published.h"
+#include "experiments/settings_file.h"
 
 namespace lacuna {
 
@@ -52,6 +54,16 @@ const std::vector<AblationRow>& ablation_rows() {
   return rows;
 }
 
+const std::vector<std::string>& default_methods() {
+  static const std::vector<std::string> names = [] {
+    std::vector<std::string> list = published_methods();
+    list.back() = "mtd:authors";
+    list.insert(list.end(), {"prior", kDefaultMethod});
+    return list;
+  }();
+  return names;
+}
+
 BenchOptions BenchOptions::defaults(Experiment experiment) {
   BenchOptions options;
   switch (experiment) {
@@ -83,12 +95,20 @@ void BenchOptions::declare(Options& o, Experiment experiment) {
       .required();
   o.add("out", out, "the folder of results; several processes may work on one").metavar("DIR").required();
   o.add("resume", resume, "go on with what is there, or help a process that is at work");
-  o.add("methods", methods, "methods, with a preset behind a colon (mtd:paper); none = all")
+  o.add("methods", methods,
+        "methods, with a preset behind a colon (mtd:paper); none = the paper's nine, the floor and our own")
       .metavar("NAMES")
       .suggest(method_names());
   o.add("set", set,
         "a setting: KEY=VALUE for every method that has it, METHOD.KEY=VALUE for one; may be repeated")
       .metavar("KEY=VALUE");
+  o.add("settings", settings,
+        "a TOML file of settings per method and data set; `paper` is the one that bench paper uses")
+      .metavar("FILE");
+  o.add("tune", tune, "try so many settings on validation rows inside each cell and keep the best; 0 = none")
+      .range(0, 1e6)
+      .metavar("N");
+  o.add("tune-methods", tune_methods, "the methods that --tune is for").metavar("NAMES").suggest(method_names());
   mask.declare(o);
   const auto gaps = o.group("gaps and splits");
   o.add("folds", folds, "gaps and splits from a file, for one data set; else the other flags make them")
@@ -135,46 +155,56 @@ std::vector<std::string> joined_settings(const std::vector<std::string>& parts) 
   return set;
 }
 
-// Settings of one method: "key=value" where it has the key, "method.key=value" where it is meant.
+// A setting of --set: KEY=VALUE for every method that has it, METHOD.KEY=VALUE for one.
+struct GivenSetting {
+  std::string owner, key, value;  // owner is empty where none is named
+  static GivenSetting parse(const std::string& text) {
+    const auto equals = text.find('='), dot = text.substr(0, equals).find('.');
+    return dot == std::string::npos
+               ? GivenSetting{"", text.substr(0, equals), text.substr(equals + 1)}
+               : GivenSetting{text.substr(0, dot), text.substr(dot + 1, equals - dot - 1),
+                              text.substr(equals + 1)};
+  }
+  bool reaches(const MethodChoice& method) const {
+    if (!owner.empty()) return owner == method.name || owner == method.text();
+    return Model(method.name).options().find(key) != nullptr;
+  }
+};
+
 std::map<std::string, std::string> settings_for(const MethodChoice& method,
                                                 const std::vector<std::string>& set) {
   std::map<std::string, std::string> settings;
-  Model probe(method.name);
-  for (const auto& text : set) {
-    const auto equals = text.find('=');
-    std::string key = text.substr(0, equals);
-    const auto dot = key.find('.');
-    if (dot != std::string::npos) {
-      const std::string owner = key.substr(0, dot);
-      if (owner != method.name && owner != method.text()) continue;
-      key = key.substr(dot + 1);
-    } else if (probe.options().find(key) == nullptr) {
-      continue;
-    }
-    settings[key] = text.substr(equals + 1);
-  }
+  for (const auto& text : set)
+    if (const auto given = GivenSetting::parse(text); given.reaches(method))
+      settings[given.key] = given.value;
   return settings;
 }
 
-// A key that no chosen method has is a mistake, not a wish.
+// A key that no chosen method has is a mistake, not a wish; so is one that means different things to them.
 void check_settings(const std::vector<MethodChoice>& methods, const std::vector<std::string>& set) {
   for (const auto& text : set) {
-    const std::string key = text.substr(0, text.find('='));
-    const auto dot = key.find('.');
-    bool known = false;
+    const auto given = GivenSetting::parse(text);
     std::vector<std::string> names;
+    std::map<std::string, std::vector<std::string>> meanings;  // by help text: who has it
     for (const auto& method : methods) {
       Model model(method.name);
-      if (dot == std::string::npos) {
-        known = known || model.options().find(key) != nullptr;
+      if (given.owner.empty())
         for (const auto& name : model.options().names()) names.push_back(name);
-      } else {
-        known = known || key.substr(0, dot) == method.name || key.substr(0, dot) == method.text();
-        names.push_back(method.text() + key.substr(dot));
-      }
+      else
+        names.push_back(method.text() + "." + given.key);
+      if (!given.reaches(method)) continue;
+      const Option* option = model.options().find(given.key);
+      auto& who = meanings[option == nullptr ? "" : option->help];
+      if (std::find(who.begin(), who.end(), method.name) == who.end()) who.push_back(method.name);
     }
-    if (!known)
-      fail(Exit::usage, "--set {}: none of the chosen methods has it{}", text, did_you_mean(key, names));
+    if (meanings.empty())
+      fail(Exit::usage, "--set {}: none of the chosen methods has it{}", text,
+           did_you_mean(text.substr(0, text.find('=')), names));
+    if (meanings.size() < 2) continue;
+    std::vector<std::string> parts;
+    for (const auto& [help, who] : meanings) parts.push_back(fmt::format("{} ({})", join(who, ", "), help));
+    fail(Exit::usage, "--set {}: '{}' means different things to {}; write METHOD.{}={}", text, given.key,
+         join(parts, " and "), given.key, given.value);
   }
 }
 
@@ -183,14 +213,32 @@ class Planner {
   Planner(Experiment experiment, const BenchOptions& options, Shelf& shelf)
       : options_(options), shelf_(shelf) {
     plan.experiment = experiment;
-    const auto& names = options.methods.empty() ? method_names() : options.methods;
+    const auto& names = options.methods.empty() ? default_methods() : options.methods;
     for (const auto& name : names) methods_.push_back(MethodChoice::parse(name));
     set_ = joined_settings(options.set);
     check_settings(methods_, set_);
+    file_ = SettingsFile::read(options.settings);
+    for (const auto& name : options.tune_methods) tuned_.push_back(MethodChoice::parse(name));
     if (options.folds.empty() && options.mask.missing_labels >= 1)
       fail(Exit::usage, "--missing-labels 1 leaves no known label to learn from; give less than 1");
     if (!options.folds.empty() && options.data.size() > 1)
       fail(Exit::usage, "--folds belongs to one data set, {} are given", options.data.size());
+    if (!options.folds.empty() && experiment == Experiment::complete)
+      fail(Exit::usage,
+           "bench complete makes its own splits without gaps, and the gaps of --folds {} would be in them; "
+           "use "
+           "bench table --folds {}",
+           options.folds, options.folds);
+    if (!options.folds.empty() && experiment == Experiment::missing)
+      fail(Exit::usage,
+           "bench missing draws gaps of several rates, and those of --folds {} cannot change; leave --folds "
+           "out "
+           "and give --train, --val, --repeats and --seed",
+           options.folds);
+    if (experiment == Experiment::complete &&
+        (options.mask.missing_views > 0 || options.mask.missing_labels > 0))
+      fail(Exit::usage,
+           "bench complete is without gaps; bench table takes --missing-views and --missing-labels");
     std::map<std::string, int> uses;
     for (const auto& path : options.data) ++uses[shelf.data({path, options.read}).data.name];
     std::set<std::string> used;
@@ -217,7 +265,8 @@ class Planner {
     for (std::size_t fold = 0; fold < std::min(available, wanted); ++fold) {
       PlannedCell cell;
       cell.spec.method = method;
-      cell.spec.settings = settings_for(method, set_);
+      cell.spec.settings = file_.find(method, names_[data]);
+      for (const auto& [key, value] : settings_for(method, set_)) cell.spec.settings[key] = value;
       for (const auto& [key, value] : settings) cell.spec.settings[key] = value;
       cell.spec.data = data_[data];
       cell.spec.folds = folds;
@@ -225,6 +274,11 @@ class Planner {
       cell.spec.without_view = without_view;
       cell.spec.protocol = protocol_from_name(options_.protocol);
       cell.spec.seed = options_.mask.seed + fold;
+      if (plan.experiment == Experiment::timing) cell.spec.task = Task::timing;
+      const bool tuned = std::any_of(tuned_.begin(), tuned_.end(), [&](const MethodChoice& one) {
+        return one.name == method.name && (one.preset.empty() || one.preset == method.preset_used());
+      });
+      if (tuned && plan.experiment != Experiment::similarity) cell.spec.tune = options_.tune;
       if (plan.experiment == Experiment::similarity) {
         cell.spec.task = Task::similarity;
         for (double epoch : options_.epochs) cell.spec.epochs.push_back(std::llround(epoch));
@@ -299,20 +353,34 @@ class Planner {
       json views = json::array();
       for (const auto& view : book.data.views)
         views.push_back({{"name", view.name}, {"columns", view.columns()}});
+      const Folds& folds = shelf_.folds(data_[d], {options_.folds, options_.mask});
+      const bool authors = options_.protocol == "authors";
+      const std::size_t tested = book.data.rows - folds.train_rows() - (authors ? 0 : folds.val_rows());
+      double positives = 0;
+      for (std::size_t i = 0; i < book.data.rows; ++i)
+        for (std::size_t j = 0; j < book.data.label_count(); ++j) positives += book.data.labels(i, j) == 1;
+      const auto rows = static_cast<double>(book.data.rows);
       data.push_back({{"name", names_[d]},
                       {"path", data_[d].path},
                       {"hash", book.hash},
                       {"rows", book.data.rows},
                       {"labels", book.data.label_count()},
+                      {"cardinality", positives / rows},
+                      {"train", static_cast<double>(folds.train_rows()) / rows},
+                      {"test", static_cast<double>(tested) / rows},
                       {"views", views}});
     }
     for (const auto& method : methods_) {
       const Traits traits = make_method(method.name)->traits();
+      const bool beside =
+          method.name == "prior" || (options_.methods.empty() && method.name == kDefaultMethod);
       methods.push_back({{"key", method.text()},
                          {"name", method.name},
                          {"title", method.title()},
                          {"source", traits.source},
                          {"reconstructed", traits.reconstructed},
+                         {"ranked", !beside},
+                         {"prepare", prepare_of(method)},
                          {"multi_view", traits.multi_view},
                          {"missing_views", traits.missing_views},
                          {"missing_labels", traits.missing_labels}});
@@ -333,6 +401,8 @@ class Planner {
                    {"mask", mask_options.json()},
                    {"folds", options_.folds},
                    {"set", set_},
+                   {"settings", options_.settings},
+                   {"tune", options_.tune},
                    {"metric", options_.metric},
                    {"level", options_.level},
                    {"data", data},
@@ -344,9 +414,18 @@ class Planner {
   Plan plan;
 
  private:
+  // The preparation of a method's inputs, which differs between methods and is part of what is compared.
+  std::string prepare_of(const MethodChoice& method) const {
+    for (const auto& cell : plan.cells)
+      if (cell.spec.method.text() == method.text())
+        return resolved_options(cell.spec).value("prepare", std::string());
+    return "";
+  }
+
   const BenchOptions& options_;
   Shelf& shelf_;
-  std::vector<MethodChoice> methods_;
+  SettingsFile file_;
+  std::vector<MethodChoice> methods_, tuned_;
   std::vector<std::string> set_;
   std::vector<DataChoice> data_;
   std::vector<std::string> names_;

@@ -21,8 +21,11 @@ struct BenchOptions {
   ReadOptions read;                  // how to read all of them
   std::string folds;                 // a folds file, for one data set; empty = made by `mask`
   MaskOptions mask;                  // gaps, split, repetitions, seed
-  std::vector<std::string> methods;  // "mtd", "mtd:paper"; empty = all
+  std::vector<std::string> methods;  // "mtd", "mtd:paper"; empty = the paper's nine, the floor and our own
   std::vector<std::string> set;      // "epochs=20" for every method that has it, "mtd.epochs=20" for one
+  std::string settings;              // a file of settings per method and data set; "paper" = the shipped one
+  std::int64_t tune = 0;             // trials on validation rows inside each cell, of `tune_methods`
+  std::vector<std::string> tune_methods = {"cdmm", "lvsl", "c2ae", "glocal"};
   std::string protocol = "strict";
   std::string out, name;  // the folder; the experiment's name in it (default: its kind)
   bool resume = false, retry_failed = false, keep_scores = false;
@@ -31,7 +34,7 @@ struct BenchOptions {
   std::string metric = "AP";  // of the tests and the figures that show one
   // For single experiments.
   std::vector<double> alphas = {1e-5, 1e-4, 1e-3, 1e-2, 1e-1, 1}, betas = {1e-5, 1e-4, 1e-3, 1e-2, 1e-1, 1};
-  std::vector<double> gammas = {1e-3, 1e-2, 1e-1, 1, 10}, sigmas = {0, .1, .2, .3, .4, .5, .6, .7, .8};
+  std::vector<double> gammas = {1e-3, 1e-2, 1e-1, 1, 10}, sigmas = {0, .1, .2, .25, .3, .4, .5, .6, .7, .8};
   std::vector<double> epochs = {0, 60, 120, 180};
   std::vector<double> rates = {0, .1, .2, .3, .4, .5, .6, .7, .8, .9};
 
@@ -83,6 +86,9 @@ std::string run_claimed(const Claim& claim, const CellSpec& spec, const BenchOpt
 BenchOutcome work_off(const Plan& plan, const BenchOptions& options, CellStore& store, Shelf& shelf,
                       const std::function<void(const BenchProgress&)>& tell,
                       const std::function<void(const PlannedCell&)>& apart = {});
+
+// The methods of the paper's comparison in its order, then the floor and our own network, which stand outside the ranks.
+const std::vector<std::string>& default_methods();
 
 // The rows of the ablation: name, settings laid over the base preset.
 struct AblationRow {

@@ -7,7 +7,9 @@
 #include "base/text.h"
 #include "experiments/details.h"
 #include "experiments/machine.h"
+#include "experiments/search.h"
 #include "experiments/similarity.h"
+#include "methods/estimate.h"
 
 namespace lacuna {
 
@@ -104,6 +106,7 @@ class Recorder final : public FitContext {
   void after_step(FunctionRef<void(Tensors&)>) override {
     if (stop_requested) fail(Exit::interrupted, "interrupted");
   }
+  void remark(const std::string& text) override { remarks.push_back(text); }
   // From the end of one epoch to the end of the next, selection included; 0 where there was one alone.
   double seconds_per_epoch() const {
     return epochs > 1 ? (last_epoch - first_epoch) / static_cast<double>(epochs - 1) : 0;
@@ -111,6 +114,7 @@ class Recorder final : public FitContext {
   std::size_t epochs_done() const { return epochs; }
   double training_seconds() const { return before + seconds; }
   json history = json::array();
+  std::vector<std::string> remarks;
 
  private:
   const EpochWatch& hears_;
@@ -120,6 +124,48 @@ class Recorder final : public FitContext {
   double first_epoch = 0, last_epoch = 0;
   std::size_t epochs = 0;
 };
+
+// What --tune will try, as far as it does not depend on results.
+json search_record(const Model& model, std::int64_t trials) {
+  json grid = json::object();
+  for (const auto& axis : own_axes(model)) grid[axis.name] = axis.values;
+  return {{"trials", trials}, {"grid", grid}, {"metric", "AP"}};
+}
+
+// What --tune tried inside a cell, and the settings with the best AP on the validation rows.
+struct Search {
+  Combination chosen;
+  json record;
+};
+
+Search search_settings(const CellSpec& spec, Model& model, const Selection& train, const Selection& val,
+                       const EpochWatch& watch) {
+  if (val.rows.empty()) fail(Exit::usage, "--tune selects on validation rows, and there are none");
+  Search search;
+  search.record = search_record(model, spec.tune);
+  search.record["tried"] = json::array();
+  double best = -1;
+  for (const Combination& combination : search_plan(own_axes(model), spec.tune, spec.seed, model)) {
+    Model trial = make_model(spec);
+    for (const auto& [name, value] : combination) trial.options().set(name, value, "a trial");
+    Recorder recorder(watch);
+    recorder.seed = spec.seed;
+    json line = {{"settings", json::object()}};
+    for (const auto& [name, value] : combination) line["settings"][name] = value;
+    try {
+      trial.fit(train, val, recorder);
+      line["AP"] = trial.validation()->ap;
+      if (trial.validation()->ap > best) best = trial.validation()->ap, search.chosen = combination;
+    } catch (const Error& error) {  // a combination that diverges is a result as well
+      if (error.code() != Exit::diverged && error.code() != Exit::usage) throw;
+      line["failed"] = error.what();
+    }
+    search.record["tried"].push_back(std::move(line));
+  }
+  search.record["chosen"] = json::object();
+  for (const auto& [name, value] : search.chosen) search.record["chosen"][name] = value;
+  return search;
+}
 
 // At most `most` lines, evenly spread, the last one always.
 json thinned(const json& lines, std::size_t most) {
@@ -134,18 +180,39 @@ json thinned(const json& lines, std::size_t most) {
 MethodChoice MethodChoice::parse(const std::string& text) {
   const auto colon = text.find(':');
   MethodChoice choice{text.substr(0, colon), colon == std::string::npos ? "" : text.substr(colon + 1)};
+  if (colon == std::string::npos && methods_with_preset(text).size() == 1)
+    choice = {method_of_preset(text), text};
   const auto method = make_method(choice.name);
   PrepareOptions unused;
   if (!choice.preset.empty()) method->set_preset(choice.preset, unused);
   return choice;
 }
 
-std::string MethodChoice::title() const {
-  const auto method = make_method(name);
-  const auto presets = method->presets();
-  const std::string used = preset.empty() && !presets.empty() ? presets.front() : preset;
-  return used.empty() ? method->traits().title : fmt::format("{} ({})", method->traits().title, used);
+std::string MethodChoice::preset_used() const {
+  const auto presets = make_method(name)->presets();
+  return preset.empty() && !presets.empty() ? presets.front() : preset;
 }
+
+// The name "default" says nothing that a table should repeat.
+std::string MethodChoice::title() const {
+  const std::string title = make_method(name)->traits().title, used = preset_used();
+  return used.empty() || used == kDefaultPreset ? title : fmt::format("{} ({})", title, used);
+}
+
+namespace {
+
+constexpr const char* kTasks[] = {"score", "timing", "similarity"};
+
+Task task_from_name(const std::string& name) {
+  for (std::size_t k = 0; k < std::size(kTasks); ++k)
+    if (name == kTasks[k]) return static_cast<Task>(k);
+  fail(Exit::data, "this is no cell of Lacuna: there is no task '{}'", name);
+}
+const char* task_name(Task task) {
+  return kTasks[static_cast<std::size_t>(task)];
+}
+
+}  // namespace
 
 json CellSpec::json() const {
   nlohmann::json spec = {{"schema", kSchema},
@@ -157,7 +224,8 @@ json CellSpec::json() const {
                          {"without_view", without_view},
                          {"protocol", protocol_name(protocol)},
                          {"seed", seed},
-                         {"task", task == Task::score ? "score" : "similarity"},
+                         {"task", task_name(task)},
+                         {"tune", tune},
                          {"epochs", epochs}};
   if (folds.file.empty())
     spec["folds"] = {{"mask", options_json(folds.mask)}};
@@ -188,7 +256,8 @@ CellSpec CellSpec::from_json(const nlohmann::json& from) {
     spec.without_view = from.at("without_view");
     spec.protocol = protocol_from_name(from.at("protocol"));
     spec.seed = from.at("seed");
-    spec.task = from.at("task") == "score" ? Task::score : Task::similarity;
+    spec.task = task_from_name(from.at("task"));
+    spec.tune = from.value("tune", std::int64_t{0});
     spec.epochs = from.at("epochs").get<std::vector<std::int64_t>>();
     return spec;
   } catch (const nlohmann::json::exception& error) {
@@ -249,11 +318,37 @@ std::string cell_id(const CellSpec& spec, Shelf& shelf) {
                         {"without_view", spec.without_view},
                         {"protocol", protocol_name(spec.protocol)},
                         {"seed", spec.seed},
-                        {"task", spec.task == Task::score ? "score" : "similarity"},
+                        {"task", task_name(spec.task)},
+                        {"tune", spec.tune > 0 ? search_record(model, spec.tune) : json()},
                         {"epochs", spec.epochs}};
   Sha256 hash;
   hash.add(content.dump());
   return hash.hex().substr(0, 16);
+}
+
+Cost estimate_cell(const CellSpec& spec, Shelf& shelf) {
+  const Dataset& data = shelf.data(spec.data).data;
+  const Model model = make_model(spec);
+  const Options& options = model.options();
+  const auto text = [&](const char* name) {
+    for (const auto& option : options.all())
+      if (option.name == name) return option.text();
+    return std::string();
+  };
+  const std::string kind = text("prepare");
+  const bool fewer = kind.ends_with("pca") || kind == "auto";
+  const std::size_t components = fewer ? static_cast<std::size_t>(std::stoul(text("components"))) : 0;
+  const LearningRows rows = learning_rows(data, shelf.folds(spec.data, spec.folds), spec.fold);
+  const FitSize size = fit_size(rows.learn, components);
+  Cost cost = model.method().cost(size);
+  cost.core_seconds *=
+      static_cast<double>(model.members_planned()) * static_cast<double>(spec.tune > 0 ? spec.tune + 1 : 1);
+  for (std::size_t v = 0; v < data.views.size(); ++v) {
+    const double cells = static_cast<double>(data.rows) * static_cast<double>(data.views[v].columns());
+    cost.bytes += 4 * cells + 4 * static_cast<double>(size.rows) * static_cast<double>(size.columns[v]);
+    cost.core_seconds += (fewer ? 1e-8 * static_cast<double>(components) : 1e-8) * cells + 1e-8 * cells;
+  }
+  return cost;
 }
 
 std::map<std::string, std::string> CellFiles::text(bool keep_scores) const {
@@ -308,6 +403,13 @@ CellFiles run_cell(const CellSpec& spec, Shelf& shelf, const EpochWatch& watch) 
     files.result["similarity"] = channel_similarity(model, spec.epochs, train, val, test, spec.seed);
     seconds["fit"] = total.seconds();
   } else {
+    if (spec.tune > 0) {
+      const Stopwatch searching;
+      Search search = search_settings(spec, model, train, val, watch);
+      for (const auto& [name, value] : search.chosen) model.options().set(name, value, "a trial");
+      files.result["tuning"] = std::move(search.record);
+      seconds["search"] = searching.seconds();
+    }
     const Stopwatch fitting;
     const double used = processor_seconds();
     model.fit(train, val, recorder);
@@ -327,6 +429,7 @@ CellFiles run_cell(const CellSpec& spec, Shelf& shelf, const EpochWatch& watch) 
     files.result["metrics"] = metrics_json(evaluate(files.scores, truth, decided));
     files.result["history"] = thinned(recorder.history, 120);
     files.result["parameters"] = model.method().parameters();
+    if (!recorder.remarks.empty()) files.result["remarks"] = recorder.remarks;
     if (spec.fold == 0) {
       files.details = prediction_details(files.scores, truth, decided, data->label_names,
                                          model.method().traits().probabilities);
@@ -341,6 +444,7 @@ CellFiles run_cell(const CellSpec& spec, Shelf& shelf, const EpochWatch& watch) 
   seconds["total"] = total.seconds();
   files.run = machine_json();
   files.run["seconds"] = seconds;
+  files.run["alone"] = spec.task == Task::timing;
   files.run["epochs"] = epochs;
   files.run["peak_bytes"] = peak_memory();
   return files;

@@ -21,12 +21,13 @@
 
 namespace lacuna {
 
-// "mtd" or "mtd:paper", the second with a preset.
+// "mtd", "mtd:paper" with a preset, or "paper" where only one method has a preset of that name.
 struct MethodChoice {
   std::string name, preset;
   static MethodChoice parse(const std::string& text);  // Exit::usage names the nearest method or preset
   std::string text() const { return preset.empty() ? name : name + ":" + preset; }
-  std::string title() const;  // as printed in tables: "NAIM3L", "MTD (repaired)"
+  std::string preset_used() const;  // the method's first where none is named; empty if it has none
+  std::string title() const;        // as printed in tables: "NAIM3L", "MTD (repaired)"
 };
 
 // The name of a data set in tables and in experiment files is its own; the path only says where it was.
@@ -43,6 +44,7 @@ struct FoldChoice {
 
 enum class Task {
   score,       // metrics on the test rows
+  timing,      // the same, run alone in a process of its own: its times and memory are never those of a table
   similarity,  // cosines between the channels of a two-channel network
 };
 
@@ -56,6 +58,7 @@ struct CellSpec {
   Protocol protocol = Protocol::strict;
   std::uint64_t seed = 1;  // of the method; the fold's own seed is in `folds`
   Task task = Task::score;
+  std::int64_t tune = 0;  // settings to try on validation rows before the one that is kept; 0: none
   std::vector<std::int64_t> epochs;  // similarity: after these
 
   nlohmann::json json() const;
@@ -82,6 +85,9 @@ std::string fold_hash(const Folds& folds, std::size_t fold);
 // All settings of the method as they will be used, by name.
 nlohmann::json resolved_options(const CellSpec& spec);
 std::string cell_id(const CellSpec& spec, Shelf& shelf);
+
+// What a cell will take with its data, its preparation and its search of settings.
+Cost estimate_cell(const CellSpec& spec, Shelf& shelf);
 
 struct CellFiles {
   nlohmann::json spec, result, details, run;

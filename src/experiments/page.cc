@@ -55,6 +55,7 @@ table.data .n{text-align:right}
 table.data tr.rule>*{border-top:1px solid var(--rule)}
 table.data tbody tr:hover>*{background:var(--faint)}
 table.data .best{font-weight:680}
+table.data .second{text-decoration:underline}
 table.data .theirs{font-style:italic;color:var(--soft)}
 table.data small{font-size:.75rem;color:var(--soft);margin-left:.3rem;font-weight:400}
 .note{font-size:.85rem;line-height:1.5;color:var(--soft)}

@@ -10,7 +10,7 @@
 namespace lacuna {
 namespace {
 
-constexpr PublishedSet kSets[] = {
+const std::vector<PublishedSet> kSets = {
     {"Corel5k",
      4999,
      260,
@@ -107,10 +107,17 @@ std::string plain(const std::string& name) {
 
 }  // namespace
 
+bool same_set(const std::string& known, const std::string& data_name) {
+  return plain(data_name).starts_with(plain(known));
+}
+
+const std::vector<PublishedSet>& published_sets() {
+  return kSets;
+}
+
 const PublishedSet* published_set(const std::string& data_name, std::size_t rows, std::size_t labels) {
   for (const auto& set : kSets)
-    if (set.rows == rows && set.labels == labels && plain(data_name).starts_with(plain(set.name)))
-      return &set;
+    if (set.rows == rows && set.labels == labels && same_set(set.name, data_name)) return &set;
   return nullptr;
 }
 

@@ -29,6 +29,9 @@ struct PublishedTime {
 
 const std::vector<std::string>& published_methods();      // our names of the nine
 std::size_t published_method(const std::string& method);  // its position; 9 if the paper has it not
+const std::vector<PublishedSet>& published_sets();        // the five
+// Whether a data set goes by this known name: letters and digits of its own name begin with those of it.
+bool same_set(const std::string& known, const std::string& data_name);
 // The paper's figures for a data set, or null: the name must begin like theirs and both sizes must agree.
 const PublishedSet* published_set(const std::string& data_name, std::size_t rows, std::size_t labels);
 const PublishedAblation* published_ablation(const std::string& row);

@@ -51,6 +51,10 @@ void ReportSink::table(const ResultTable& table, std::size_t shown) {
   page_.table(part);
 }
 
+void ReportSink::table_file(const std::string& name, const std::string& ending, const std::string& content) {
+  if (!directory_.empty()) write_text(unique("tables", name) + ending, content);
+}
+
 void ReportSink::figure(const std::string& name, const Svg& wide, const Svg& narrow,
                         const std::string& caption) {
   if (!directory_.empty()) write_text(unique("plots", name) + ".svg", wide.file_text());
@@ -148,7 +152,7 @@ ResultTable data_table(const std::vector<ExperimentResults>& all) {
   ResultTable table;
   table.name = "data";
   table.caption = "The data sets.";
-  table.header = {"data", "rows", "labels", "views (columns)", "content hash"};
+  table.header = {"data", "rows", "labels", "labels a row", "views (columns)", "content hash"};
   std::set<std::string> seen;
   for (const auto& results : all)
     for (const auto& data : results.data) {
@@ -157,8 +161,8 @@ ResultTable data_table(const std::vector<ExperimentResults>& all) {
       for (const auto& [name, columns] : data.views)
         views += fmt::format("{}{} ({})", views.empty() ? "" : ", ", name, columns);
       table.rows.push_back({data.name, TableCell::number(static_cast<double>(data.rows), 0),
-                            TableCell::number(static_cast<double>(data.labels), 0), views,
-                            data.hash.substr(0, 16)});
+                            TableCell::number(static_cast<double>(data.labels), 0),
+                            TableCell::number(data.cardinality, 2), views, data.hash.substr(0, 16)});
     }
   return table;
 }
@@ -191,13 +195,19 @@ void show_protocol(const std::vector<ExperimentResults>& all, ReportSink& sink) 
       "loss, AUC the paper's "
       "adapted area, 1-OE the share of items whose first label is right, 1-Cov one minus coverage. "
       "Deviations are population standard "
-      "deviations over repetitions. Ranks are taken of values rounded to three digits.");
+      "deviations over repetitions. Ave.R ranks means rounded to three digits and gives ties the best rank, "
+      "as the paper "
+      "that introduced MTD does; Friedman's test ranks the means as they are and gives ties their mean "
+      "rank.");
   std::vector<std::string> notes;
+  std::map<std::string, std::vector<std::string>> prepared;
   std::set<std::string> seen;
   for (const auto& results : all) {
     for (const auto& method : results.header.at("methods")) {
       const std::string title = method.at("title");
       if (!seen.insert(title).second) continue;
+      if (const std::string prepare = method.value("prepare", ""); !prepare.empty() && prepare != "none")
+        prepared[prepare].push_back(title);
       if (!method.value("multi_view", true))
         notes.push_back(
             title +
@@ -213,6 +223,13 @@ void show_protocol(const std::vector<ExperimentResults>& all, ReportSink& sink) 
     }
     for (const auto& remark : results.header.value("remarks", json::array()))
       notes.push_back(remark.get<std::string>() + ".");
+  }
+  if (!prepared.empty()) {
+    std::vector<std::string> parts;
+    for (const auto& [kind, who] : prepared) parts.push_back(fmt::format("{} ({})", kind, join(who, ", ")));
+    notes.insert(notes.begin(),
+                 "Inputs are prepared as each method asks, and that is part of what is compared: " +
+                     join(parts, "; ") + ".");
   }
   if (!notes.empty()) page.list(notes);
   sink.table(data_table(all));

@@ -57,6 +57,8 @@ class ReportSink {
     plot.width = std::min(plot.width, kNarrow);
     figure(name, wide, draw(plot), caption);
   }
+  void table_file(const std::string& name, const std::string& ending,
+                  const std::string& content);  // not on the page
   Page& page() { return page_; }
 
  private:
@@ -67,6 +69,9 @@ class ReportSink {
   std::set<std::string> used_;
 };
 
+// All data sets below each other, methods side by side, as the paper sets its first table.
+enum class DeviationStyle { subscript, plus_minus };
+std::string stacked_latex(const ExperimentResults& results, DeviationStyle style);
 void show_comparison(const ExperimentResults& results, ReportSink& sink);  // table, complete
 void show_significance(const ExperimentResults& results, ReportSink& sink);
 void show_radars(const ExperimentResults& results, ReportSink& sink);

@@ -3,7 +3,9 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <optional>
+#include <set>
 
 #include "experiments/published.h"
 #include "experiments/report.h"
@@ -17,10 +19,10 @@ ResultTable data_table(const ExperimentResults& results, const DataInfo& data) {
   table.name = results.name + "-" + data.name;
   table.header = {"method"};
   for (const auto& metric : paper_metrics()) table.header.push_back(metric);
-  table.header.push_back("avg. rank");
+  table.header.push_back("Ave.R");
   const PublishedSet* theirs =
       results.kind == "table" ? published_set(data.name, data.rows, data.labels) : nullptr;
-  const RankSummary ranking = rank_methods(results, data.name);
+  const std::vector<double> ranking = average_ranks(results, data.name);
   std::size_t repetitions = 0, expected = 0;
   for (const auto& cell : results.cells)
     if (cell.data == data.name) expected = std::max(expected, cell.fold + 1);
@@ -30,26 +32,33 @@ ResultTable data_table(const ExperimentResults& results, const DataInfo& data) {
       const auto values = results.values(data.name, method.key, paper_metrics()[m]);
       shown[m].push_back(values.empty() ? std::nan("") : std::round(mean(values) * 1000));
     }
-  const auto best = [&](std::size_t m) {
-    double top = -1;
-    for (double value : shown[m]) top = std::isfinite(value) ? std::max(top, value) : top;
-    return top;
+  // The k-th largest distinct mean among the ranked methods; -1 if there is none.
+  const auto largest = [&](std::size_t m, std::size_t k) {
+    std::set<double> values;
+    for (std::size_t i = 0; i < shown[m].size(); ++i)
+      if (results.methods[i].ranked && std::isfinite(shown[m][i])) values.insert(shown[m][i]);
+    return k < values.size() ? *std::next(values.rbegin(), static_cast<std::ptrdiff_t>(k)) : -1;
   };
-  const double best_rank = *std::min_element(ranking.average.begin(), ranking.average.end());
+  double best_rank = std::numeric_limits<double>::infinity();
+  for (const double rank : ranking)
+    if (std::isfinite(rank)) best_rank = std::min(best_rank, rank);
+  bool beside = false;
   for (std::size_t i = 0; i < results.methods.size(); ++i) {
     const MethodInfo& method = results.methods[i];
-    std::vector<TableCell> row = {method.title};
+    std::vector<TableCell> row = {method.marked()};
+    beside = beside || !method.ranked;
     std::size_t count = 0;
     for (std::size_t m = 0; m < paper_metrics().size(); ++m) {
       const auto values = results.values(data.name, method.key, paper_metrics()[m]);
       count = values.size();
       TableCell cell = mean_cell(values);
-      cell.best = shown[m][i] == best(m);
+      cell.best = method.ranked && shown[m][i] == largest(m, 0);
+      cell.second = method.ranked && shown[m][i] == largest(m, 1);
       row.push_back(cell);
     }
     repetitions = std::max(repetitions, count);
-    TableCell rank = count > 0 ? TableCell::number(ranking.average[i], 2) : TableCell("-");
-    rank.best = count > 0 && ranking.average[i] == best_rank;
+    TableCell rank = TableCell::number(ranking[i], 2);
+    rank.best = ranking[i] == best_rank;
     row.push_back(rank);
     if (count < expected && count > 0)
       table.notes.push_back(fmt::format("{}: {} of {} repetitions.", method.title, count, expected));
@@ -65,33 +74,48 @@ ResultTable data_table(const ExperimentResults& results, const DataInfo& data) {
       printed.push_back(TableCell::number(theirs->average_rank[at], 2));
       for (auto& cell : printed) cell.theirs = true;
       table.rows.push_back(std::move(printed));
+      std::vector<TableCell> difference = {TableCell(method.title + ", difference")};
+      for (std::size_t m = 0; m < paper_metrics().size(); ++m) {
+        const auto values = results.values(data.name, method.key, paper_metrics()[m]);
+        difference.push_back(values.empty()
+                                 ? TableCell("-")
+                                 : TableCell::signed_number(mean(values) - theirs->methods[at][m].mean, 3));
+      }
+      difference.push_back("");
+      table.rows.push_back(std::move(difference));
     }
   }
-  table.caption = fmt::format("{}: means; the best value of each column is bold; {}.", data.name,
-                              spread_words(repetitions));
+  table.caption = fmt::format(
+      "{}: means; the best value of each column is bold, the second best underlined; {}{}.", data.name,
+      spread_words(repetitions),
+      results.header.value("protocol", "strict") == "authors" ? "; protocol authors, which leaks" : "");
+  table.notes.push_back(
+      "Ave.R is the mean over the six metrics of a method's rank, by means rounded to three digits; methods "
+      "that tie all get "
+      "the best of their ranks, as in the paper that introduced MTD.");
+  if (beside)
+    table.notes.push_back("† takes no part in ranks and marks: the floor, or this program's own network.");
   if (theirs != nullptr)
     table.notes.push_back(
         "Italic rows are the figures printed in the paper that introduced MTD (NeurIPS 2023), as facts about "
         "that paper; they "
-        "are not ranked here, and their splits, gaps and test rows are not ours.");
+        "are not ranked here, and their splits, gaps and test rows are not ours. The difference is ours less "
+        "theirs.");
   return table;
 }
 
 ResultTable rank_table(const ExperimentResults& results) {
   ResultTable table;
   table.name = results.name + "-ranks";
-  table.caption = "Average rank over the six metrics (1 is best), by data set and over all of them.";
+  table.caption = "Ave.R over the six metrics (1 is best), by data set, and its mean over all of them.";
   table.header = {"method"};
   for (const auto& data : results.data) table.header.push_back(data.name);
   table.header.push_back("all");
   std::vector<std::vector<double>> columns;
-  for (const auto& data : results.data) {
-    columns.push_back(rank_methods(results, data.name).average);
-    for (std::size_t i = 0; i < results.methods.size(); ++i)
-      if (results.select(data.name, results.methods[i].key).empty()) columns.back()[i] = std::nan("");
-  }
+  for (const auto& data : results.data) columns.push_back(average_ranks(results, data.name));
   columns.push_back(overall_ranks(results));
   for (std::size_t i = 0; i < results.methods.size(); ++i) {
+    if (!results.methods[i].ranked) continue;
     std::vector<TableCell> row = {results.methods[i].title};
     for (const auto& column : columns) {
       TableCell cell = TableCell::number(column[i], 2);
@@ -107,6 +131,8 @@ ResultTable rank_table(const ExperimentResults& results) {
 }  // namespace
 
 void show_comparison(const ExperimentResults& results, ReportSink& sink) {
+  sink.table_file(results.name + "-stacked", ".tex", stacked_latex(results, DeviationStyle::subscript));
+  sink.table_file(results.name + "-stacked-pm", ".tex", stacked_latex(results, DeviationStyle::plus_minus));
   if (results.data.size() > 1) sink.table(rank_table(results));
   for (const auto& data : results.data) {
     sink.page().heading(data.name);
@@ -142,6 +168,7 @@ void show_radars(const ExperimentResults& results, ReportSink& sink) {
                  .least_span = .02};
     std::size_t repetitions = 0;
     for (const auto& method : results.methods) {
+      if (!method.ranked) continue;
       const auto series = six_metrics(results, data, method);
       if (!series) continue;
       repetitions = std::max(repetitions, results.values(data.name, method.key, "AP").size());

@@ -33,7 +33,8 @@ struct Field {
 Field tested_field(const ExperimentResults& results) {
   Field field{
       results.header.value("metric", "AP"), results.header.value("level", .05), {}, {}, &results.lead()};
-  for (const auto& method : results.methods) field.methods.push_back(&method);
+  for (const auto& method : results.methods)
+    if (method.ranked) field.methods.push_back(&method);
   for (const auto& one : results.data)
     if (std::all_of(field.methods.begin(), field.methods.end(), [&](const auto* method) {
           return !results.values(one.name, method->key, field.metric).empty();
@@ -128,9 +129,6 @@ void show_wilcoxon(const ExperimentResults& results, const Field& field, ReportS
 // Repetitions on one data set, whose training sets overlap.
 void show_resampled_t(const ExperimentResults& results, const Field& field, const DataInfo& data,
                       ReportSink& sink) {
-  const auto& mask = results.header.at("mask");
-  const double train = mask.value("train", .7), val = mask.value("val", .15);
-  const double test = results.header.value("protocol", "strict") == "authors" ? 1 - train : 1 - train - val;
   const auto ours = results.values(data.name, field.lead->key, field.metric);
   if (ours.size() < 2) return;
   std::vector<const MethodInfo*> others;
@@ -140,7 +138,7 @@ void show_resampled_t(const ExperimentResults& results, const Field& field, cons
     const auto theirs = results.values(data.name, method->key, field.metric);
     if (theirs.size() != ours.size()) continue;
     others.push_back(method);
-    tests.push_back(corrected_resampled_t(ours, theirs, test / train));
+    tests.push_back(corrected_resampled_t(ours, theirs, data.test / data.train));
     p.push_back(tests.back().p);
   }
   const auto adjusted = holm(p);

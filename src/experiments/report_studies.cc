@@ -209,6 +209,31 @@ void show_sensitivity(const ExperimentResults& results, ReportSink& sink) {
       }
       sink.page().end_gallery();
     }
+  if (results.data.size() < 2) return;
+  // All data sets in one plot, as the paper shows them.
+  sink.page().heading("All data sets");
+  sink.page().begin_gallery();
+  for (const auto& [figure, label] : {std::pair("gamma", "gamma"), std::pair("sigma", "mask rate")}) {
+    LinePlot plot{.title = fmt::format("{} against {}", metric, label),
+                  .x_label = label,
+                  .y_label = metric,
+                  .series = {},
+                  .log_x = std::string(figure) == "gamma",
+                  .width = 520,
+                  .height = 300};
+    for (std::size_t d = 0; d < results.data.size(); ++d)
+      for (Series& series : against(results, results.data[d], metric, figure, figure)) {
+        series.name = results.methods.size() > 1 ? fmt::format("{}, {}", results.data[d].name, series.name)
+                                                 : results.data[d].name;
+        series.style = static_cast<int>(plot.series.size());
+        series.lead = false;
+        plot.series.push_back(std::move(series));
+      }
+    if (!plot.series.empty())
+      sink.plot(fmt::format("{}-all-{}", results.name, figure), plot,
+                fmt::format("{} against {}, all data sets.", metric, label));
+  }
+  sink.page().end_gallery();
 }
 
 namespace {

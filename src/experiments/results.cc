@@ -111,10 +111,15 @@ ExperimentResults load_one(const CellStore& store, const std::string& path, Styl
     results.name = header.at("name");
     for (const auto& method : header.at("methods"))
       results.methods.push_back({method.at("key"), method.at("name"), method.at("title"), method.at("source"),
-                                 method.at("reconstructed"), styles.of(method.at("key"))});
+                                 method.at("reconstructed"), method.value("ranked", true),
+                                 styles.of(method.at("key"))});
     for (const auto& data : header.at("data")) {
       DataInfo info{data.at("name"), data.at("path"),   data.at("hash"),
                     data.at("rows"), data.at("labels"), {}};
+      info.cardinality = data.value("cardinality", 0.);
+      const json& mask = header.at("mask");  // older files have no shares of their own
+      info.train = data.value("train", mask.value("train", .7));
+      info.test = data.value("test", 1 - info.train - mask.value("val", .15));
       for (const auto& view : data.at("views")) info.views.emplace_back(view.at("name"), view.at("columns"));
       results.data.push_back(std::move(info));
     }
@@ -161,30 +166,39 @@ std::vector<ExperimentResults> load_results(const CellStore& store) {
   return all;
 }
 
-RankSummary rank_methods(const ExperimentResults& results, const std::string& data) {
-  RankSummary summary;
-  summary.average.assign(results.methods.size(), 0);
-  for (const auto& metric : paper_metrics()) {
-    std::vector<double> means;
-    for (const auto& method : results.methods) {
-      const auto values = results.values(data, method.key, metric);
-      means.push_back(values.empty() ? std::nan("") : std::round(mean(values) * 1000) / 1000);
-    }
-    summary.by_metric.push_back(ranks(means));
-    for (std::size_t i = 0; i < means.size(); ++i)
-      summary.average[i] += summary.by_metric.back()[i] / static_cast<double>(paper_metrics().size());
+std::vector<double> average_ranks(MatrixView<const double> means) {
+  std::vector<double> average(means.rows, 0), column(means.rows);
+  for (std::size_t m = 0; m < means.cols; ++m) {
+    for (std::size_t i = 0; i < means.rows; ++i) column[i] = means(i, m);
+    const auto ranked = best_ranks(column);
+    for (std::size_t i = 0; i < means.rows; ++i) average[i] += ranked[i] / static_cast<double>(means.cols);
   }
-  return summary;
+  return average;
+}
+
+std::vector<double> average_ranks(const ExperimentResults& results, const std::string& data) {
+  std::vector<std::size_t> taking_part;
+  for (std::size_t i = 0; i < results.methods.size(); ++i)
+    if (results.methods[i].ranked && !results.select(data, results.methods[i].key).empty())
+      taking_part.push_back(i);
+  Matrix<double> means(taking_part.size(), paper_metrics().size());
+  for (std::size_t k = 0; k < taking_part.size(); ++k)
+    for (std::size_t m = 0; m < paper_metrics().size(); ++m) {
+      const auto values = results.values(data, results.methods[taking_part[k]].key, paper_metrics()[m]);
+      means(k, m) = values.empty() ? std::nan("") : std::round(mean(values) * 1000) / 1000;
+    }
+  const auto average = average_ranks(means);
+  std::vector<double> all(results.methods.size(), std::nan(""));
+  for (std::size_t k = 0; k < taking_part.size(); ++k) all[taking_part[k]] = average[k];
+  return all;
 }
 
 std::vector<double> overall_ranks(const ExperimentResults& results) {
   std::vector<double> overall(results.methods.size(), 0);
   for (const auto& data : results.data) {
-    const auto ranking = rank_methods(results, data.name);
+    const auto average = average_ranks(results, data.name);
     for (std::size_t i = 0; i < overall.size(); ++i)
-      overall[i] += results.select(data.name, results.methods[i].key).empty()
-                        ? std::nan("")
-                        : ranking.average[i] / static_cast<double>(results.data.size());
+      overall[i] += average[i] / static_cast<double>(results.data.size());
   }
   return overall;
 }

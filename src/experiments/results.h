@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "base/matrix.h"
 #include "experiments/store.h"
 
 namespace lacuna {
@@ -22,12 +23,17 @@ struct ResultCell {
 struct MethodInfo {
   std::string key, name, title, source;
   bool reconstructed = false;
+  bool ranked =
+      true;       // false: beside the comparison (the floor, this program's own network), marked in tables
   int style = 0;  // of its series in all charts
+  std::string marked() const { return ranked ? title : title + " †"; }
 };
 struct DataInfo {
   std::string name, path, hash;
   std::size_t rows = 0, labels = 0;
   std::vector<std::pair<std::string, std::size_t>> views;  // name, columns
+  double cardinality = 0;                                  // known positive labels a row
+  double train = 0, test = 0;                              // shares of the rows in its folds
 };
 
 struct ExperimentResults {
@@ -60,13 +66,11 @@ std::string place_words(const nlohmann::json& place);
 // The six metrics of the paper, in its order.
 const std::vector<std::string>& paper_metrics();
 
-// ranks[m][i]: rank of method i by the mean of metric m (values rounded as printed, three digits, so that
-// what is printed as a tie is a tie); methods without values rank last.
-struct RankSummary {
-  std::vector<std::vector<double>> by_metric;  // (metrics, methods)
-  std::vector<double> average;                 // (methods)
-};
-RankSummary rank_methods(const ExperimentResults& results, const std::string& data);
+// The paper's Ave.R on a data set: the mean over the six metrics of the rank of a method's mean, rounded as printed (three
+// digits), ties all with the best of their ranks. Among the ranked methods; NaN for the others and where cells are open.
+std::vector<double> average_ranks(const ExperimentResults& results, const std::string& data);
+// The same of a table of means as printed, (methods, metrics).
+std::vector<double> average_ranks(MatrixView<const double> means);
 // The mean of the average ranks over all data sets; NaN for a method that lacks one.
 std::vector<double> overall_ranks(const ExperimentResults& results);
 

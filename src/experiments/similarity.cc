@@ -5,6 +5,7 @@
 #include <optional>
 
 #include "base/error.h"
+#include "base/random.h"
 #include "experiments/cell.h"
 #include "methods/channels.h"
 
@@ -69,12 +70,16 @@ class Watcher final : public FitContext {
     if (std::find(epochs_.begin(), epochs_.end(), epoch) == epochs_.end()) return;
     if (!items_) {  // the preparation is fitted by now
       items_ = model_.preparation().apply(test_, false);
+      // A random one of the rows with the most views.
       std::size_t most = 0;
+      std::vector<std::size_t> fitting;
       for (std::size_t i = 0; i < items_->rows(); ++i) {
         const auto row = items_->W.row(i);
         const auto views = static_cast<std::size_t>(std::count(row.begin(), row.end(), std::uint8_t{1}));
-        if (views > most) most = views, sample = i;
+        if (views > most) most = views, fitting.clear();
+        if (views == most) fitting.push_back(i);
       }
+      sample = fitting[Random(seed, Purpose::search).below(fitting.size())];
     }
     std::vector<Matrix<float>> shared, own;
     reader_.channels(*items_, shared, own);

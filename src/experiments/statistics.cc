@@ -56,6 +56,16 @@ std::vector<double> ranks(std::span<const double> values) {
   return result;
 }
 
+std::vector<double> best_ranks(std::span<const double> values) {
+  std::vector<double> result(values.size());
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    result[i] = 1;
+    for (const double other : values)
+      result[i] += std::isnan(values[i]) ? !std::isnan(other) : other > values[i];
+  }
+  return result;
+}
+
 double mean(std::span<const double> values) {
   if (values.empty()) return std::numeric_limits<double>::quiet_NaN();
   return std::accumulate(values.begin(), values.end(), 0.) / static_cast<double>(values.size());

@@ -17,6 +17,9 @@ namespace lacuna {
 // Descending ranks of one row of values, ties by mean rank. A value that is not a number ranks last.
 std::vector<double> ranks(std::span<const double> values);
 
+// The same where ties all get the best of their ranks: what the paper's tables call Ave.R is a mean of these.
+std::vector<double> best_ranks(std::span<const double> values);
+
 double mean(std::span<const double> values);
 double deviation(std::span<const double> values);  // population (the papers' way): divides by n
 constexpr const char* kDeviationWords =

@@ -50,6 +50,12 @@ TableCell TableCell::number(double value, int digits) {
   return cell;
 }
 
+TableCell TableCell::signed_number(double value, int digits) {
+  TableCell cell = number(value, digits);
+  if (std::isfinite(value)) cell.text = fmt::format("{:+.{}f}", value, digits);
+  return cell;
+}
+
 std::string escape_markdown(std::string_view text) {
   std::string out;
   for (char c : text) {
@@ -118,6 +124,7 @@ std::string ResultTable::markdown() const {
       std::string text = escape_markdown(cell.text);
       if (std::isfinite(cell.deviation)) text += " ± " + deviation_text(cell);
       if (cell.best) text = "**" + text + "**";
+      if (cell.second) text = "<u>" + text + "</u>";
       if (cell.theirs) text = "*" + text + "*";
       out += " " + text + " |";
     }
@@ -160,6 +167,7 @@ std::string ResultTable::latex() const {
       const TableCell& cell = rows[i][j];
       std::string text = escape_latex(cell.text);
       if (cell.best) text = "\\textbf{" + text + "}";
+      if (cell.second) text = "\\underline{" + text + "}";
       if (cell.theirs) text = "\\textit{" + text + "}";
       if (std::isfinite(cell.deviation)) text += "$_{" + deviation_text(cell) + "}$";
       out += (j ? " & " : "") + text;
@@ -196,6 +204,7 @@ std::string ResultTable::html() const {
       const TableCell& cell = rows[i][j];
       std::string style = numeric[j] ? "n" : "";
       if (cell.best) style += style.empty() ? "best" : " best";
+      if (cell.second) style += style.empty() ? "second" : " second";
       if (cell.theirs) style += style.empty() ? "theirs" : " theirs";
       const bool head = j == 0;
       out += head ? "<th scope=\"row\"" : "<td";

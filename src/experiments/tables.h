@@ -14,12 +14,14 @@ struct TableCell {
   double value = std::numeric_limits<double>::quiet_NaN();      // what sorting and CSV use; NaN: the text
   double deviation = std::numeric_limits<double>::quiet_NaN();  // shown small behind it
   bool best = false;                                            // set bold
+  bool second = false;                                          // underlined
   bool theirs = false;  // a printed figure of somebody else, set italic
 
   TableCell() = default;
   TableCell(std::string t) : text(std::move(t)) {}    // NOLINT: a text is a cell
   TableCell(const char* t) : text(t) {}               // NOLINT
   static TableCell number(double value, int digits);  // "-" if it is not a number
+  static TableCell signed_number(double value, int digits);
 };
 
 struct ResultTable {

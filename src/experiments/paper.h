@@ -1,0 +1,39 @@
+// Everything that the paper that introduced MTD shows, as one list of experiments in one folder: `lacuna bench paper`.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "experiments/bench.h"
+
+namespace lacuna {
+
+struct PaperOptions {
+  BenchOptions bench;              // what all parts have in common
+  std::int64_t study_repeats = 3;  // repetitions of the studies of single weights
+  bool quick =
+      false;  // few epochs of narrow networks, small grids, one repetition: everything once, in minutes
+
+  PaperOptions();
+  void declare(Options& options);
+  void settle(Options& options);  // after parsing: what --quick means where nothing else was said
+};
+
+struct PaperPart {
+  Plan plan;
+  BenchOptions options;
+};
+// Table 1, the radar on complete data, table 2, the studies of alpha x beta, gamma and the mask rate, the channels'
+// similarity by epoch, the times.
+std::vector<PaperPart> paper_parts(const PaperOptions& options, const std::string& command, Shelf& shelf);
+
+// What the open cells of a plan will take, by the methods' own arithmetic.
+struct CellEstimate {
+  std::string data, method;
+  std::size_t cells = 0, done = 0;  // in all; of them finished in the folder already
+  double seconds = 0;               // of one, on the threads there are
+  double bytes = 0;
+};
+std::vector<CellEstimate> estimate_plan(const Plan& plan, const CellStore* store, Shelf& shelf);
+
+}  // namespace lacuna

@@ -1,0 +1,28 @@
+// Settings per method and data set, from one TOML file (src/experiments/paper.toml is the one that ships with the
+// program and explains the form).
+#pragma once
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include "base/config.h"
+#include "experiments/cell.h"
+
+namespace lacuna {
+
+class SettingsFile {
+ public:
+  // "" = none, "paper" = the shipped one, else a path. Exit::usage, with the line, where a table names no method or a
+  // key is not a setting of it.
+  static SettingsFile read(const std::string& name);
+  static const char* paper();  // the shipped file, as text
+
+  // What a method gets on a data set; the data set's own values come before those for all.
+  std::map<std::string, std::string> find(const MethodChoice& method, const std::string& data) const;
+
+ private:
+  std::vector<ConfigEntry> entries_;
+};
+
+}  // namespace lacuna
