@@ -57,6 +57,20 @@ class View:
             self.value = self.value.reindex(index)
             self.index = index
 
+    def match_columns(self, known: Optional["list[str]"]) -> None:
+        """Columns in the order of those that were learned from; it is an error if they are others."""
+        if known is None or self.column_names is None or self.column_names == known:
+            return
+        lost = [name for name in known if name not in set(self.column_names)]
+        extra = [name for name in self.column_names if name not in set(known)]
+        if lost or extra or len(set(known)) != len(known):
+            told = [f"{what} {', '.join(found[:3])}{', ...' if found[3:] else ''}"
+                    for what, found in (("it does not have", lost), ("the model does not know", extra)) if found]
+            raise ModelMismatch(f"view '{self.name}': its {len(self.column_names)} columns are not the {len(known)} that "
+                                f"were learned from: {'; '.join(told) or 'names are there twice'}")
+        self.value = self.value.iloc[:, [self.column_names.index(name) for name in known]]
+        self.column_names = known
+
     def add_to(self, data: _native.Data, position: int) -> None:
         name = _native.text(self.name, "the name of a view")
         if is_sparse(self.value):
@@ -234,12 +248,15 @@ class Table:
 
     def __init__(self, data: _native.Data, rows: int, names: "list[str]", index: Any) -> None:
         self.data, self.rows, self.view_names, self.index = data, rows, names, index
+        self.columns: "dict[str, list[str]]" = {}
 
 
 def joined(Xs: Any, labels: Optional["Labels"] = None, names: Optional[Sequence[str]] = None,
-           fitting: bool = False) -> "tuple[list[View], int, Any]":
+           fitting: bool = False, columns: Optional["Mapping[str, list[str]]"] = None) -> "tuple[list[View], int, Any]":
     """The views that are there, row by row the same items; the number of rows; their ids."""
     views = named_views(Xs, names)
+    for view in views:
+        view.match_columns((columns or {}).get(view.name))
     if fitting:
         for view in views:
             if view.value is None:
@@ -280,13 +297,15 @@ def handed_over(views: Sequence[View], rows: int) -> _native.Data:
 
 
 def table(Xs: Any, labels: Optional["Labels"] = None, *, names: Optional[Sequence[str]] = None,
-          fitting: bool = False) -> Table:
+          fitting: bool = False, columns: Optional["Mapping[str, list[str]]"] = None) -> Table:
     """Joins views (and labels) and hands them to the library."""
-    views, rows, index = joined(Xs, labels, names, fitting)
+    views, rows, index = joined(Xs, labels, names, fitting, columns)
     data = handed_over(views, rows)
     if labels is not None:
         labels.add_to(data)
-    return Table(data, rows, [view.name for view in views], index)
+    table = Table(data, rows, [view.name for view in views], index)
+    table.columns = {view.name: view.column_names for view in views if view.column_names is not None}
+    return table
 
 
 class Labels:

@@ -174,18 +174,20 @@ class Classifier(Parameters):
         Ctrl-C ends the fit with what it has learned so far, and a warning (lacuna.StoppedEarly); a second Ctrl-C
         is a KeyboardInterrupt as well.
         """
-        data, names = self._learning_data(Xs, Y, classes)
-        val = None if validation is None else self._learning_data(*validation, names)[0]
-        interrupts = self._run(data, val, callback)
+        data, names, columns = self._learning_data(Xs, Y, classes)
+        val = None if validation is None else self._learning_data(*validation, classes=names, columns=columns)[0]
+        interrupts = self._run(data, val, callback, columns)
         if interrupts > 1:
             raise KeyboardInterrupt
         return self
 
-    def _run(self, data: _native.Data, val: Optional[_native.Data] = None, callback: Any = None) -> int:
+    def _run(self, data: _native.Data, val: Optional[_native.Data] = None, callback: Any = None,
+             columns: Optional["dict[str, list[str]]"] = None) -> int:
         """Fits; returns how often Ctrl-C was pressed."""
         fitted = _fit.run(self.method, self.preset, self._settings(), data, val, seed=self.seed, hold_out=self.hold_out,
                           threads=self.threads, verbose=self.verbose, callback=callback)
         self._adopt(fitted.model, fitted.history, fitted.stopped)
+        self._columns = columns or {}
         if fitted.error is not None:
             raise fitted.error
         if fitted.interrupts and not fitted.stopped:  # it came too late to stop anything
@@ -194,16 +196,17 @@ class Classifier(Parameters):
             fitted.warn()
         return fitted.interrupts
 
-    def _learning_data(self, Xs: Any, Y: Any = None, classes: Optional[Sequence[str]] = None
-                       ) -> "tuple[_native.Data, list[str] | None]":
+    def _learning_data(self, Xs: Any, Y: Any = None, classes: Optional[Sequence[str]] = None,
+                       columns: Any = None) -> "tuple[_native.Data, list[str] | None, dict[str, list[str]]]":
         if isinstance(Xs, Dataset):
             if Y is not None:
                 raise TypeError("a Dataset brings its labels: Y is given twice")
-            return Xs._data, None
+            return Xs._data, None, {name: names for name, names in Xs.column_names.items() if names}
         if Y is None:
             raise TypeError("fit needs labels: Y is None (only a Dataset brings its own)")
         labels = _views.Labels(Y, classes)
-        return _views.table(Xs, labels, fitting=True).data, labels.names
+        table = _views.table(Xs, labels, fitting=True, columns=columns)
+        return table.data, labels.names, table.columns
 
     def _adopt(self, model: _native.Model, history: "list[dict[str, Any]]", stopped: bool) -> None:
         about = model.describe()
@@ -230,7 +233,7 @@ class Classifier(Parameters):
     def _table(self, Xs: Any) -> "tuple[_native.Data, int, Any]":
         if isinstance(Xs, Dataset):
             return Xs._data, Xs.rows, None
-        table = _views.table(Xs, names=self.view_names_)
+        table = _views.table(Xs, names=self.view_names_, columns=self._columns)
         return table.data, table.rows, table.index
 
     def _raw(self, Xs: Any) -> "tuple[np.ndarray, Any]":
@@ -288,7 +291,7 @@ class Classifier(Parameters):
         if isinstance(Xs, Dataset) and Y is None:
             return metrics.evaluate(Xs.Y, self._raw(Xs)[0])["AP"]
         labels = _views.Labels(Y, list(self.classes_))
-        table = _views.table(Xs, labels, names=self.view_names_)
+        table = _views.table(Xs, labels, names=self.view_names_, columns=self._columns)
         scores = np.empty((table.rows, len(self.classes_)), dtype=np.float32)
         _native.call("lacuna_model_predict", self._fitted(), table.data, scores.ctypes.data)
         return metrics._evaluate(scores, labels.values)["AP"]
@@ -297,7 +300,7 @@ class Classifier(Parameters):
         """What each view adds to the scores of each item: exact Shapley values, score = base + their sum."""
         model = self._fitted()
         return explain(model, Xs.Xs if isinstance(Xs, Dataset) else Xs, self.view_names_, self.view_sizes_, self.classes_,
-                       self._probabilities)
+                       self._probabilities, self._columns)
 
     def report(self, Xs: Any, Y: Any = None, title: Optional[str] = None) -> "Report":
         """A page about the model on labelled items; a notebook shows it."""
@@ -305,7 +308,8 @@ class Classifier(Parameters):
         if isinstance(Xs, Dataset) and Y is None:
             data = Xs._data
         else:
-            data = _views.table(Xs, _views.Labels(Y, list(self.classes_)), names=self.view_names_).data
+            data = _views.table(Xs, _views.Labels(Y, list(self.classes_)), names=self.view_names_,
+                                columns=self._columns).data
         return Report(_native.call_text("lacuna_model_report", model, data,
                                         None if title is None else _native.text(title, "the title")))
 
@@ -331,6 +335,7 @@ class Classifier(Parameters):
                    if entry["value"] != entry["default"]}
         loaded = cls(about["method"], about["preset"] or None, seed=about["notes"].get("seed", 1), **changed)
         loaded._adopt(model, [], False)
+        loaded._columns = {view["name"]: view["column_names"] for view in about["views"] if view.get("column_names")}
         return loaded
 
     def _more_tags(self) -> "dict[str, Any]":

@@ -54,8 +54,8 @@ def shapley(sets: np.ndarray, players: int) -> np.ndarray:
 
 
 def explain(model: _native.Model, Xs: Any, names: "list[str]", sizes: Sequence[int], classes: np.ndarray,
-            probabilities: bool) -> Explanation:
-    views, rows, index = _views.joined(Xs, names=names)
+            probabilities: bool, columns: Any = None) -> Explanation:
+    views, rows, index = _views.joined(Xs, names=names, columns=columns)
     if len(views) > MOST_VIEWS:
         raise UsageError(f"{len(views)} views have {2 ** len(views)} sets to look at; at most {MOST_VIEWS} views are "
                          "explained here")

@@ -133,6 +133,18 @@ class Joins(Case):
         self.assertEqual(clf.predict_proba(few).shape, (120, 5))
         self.assertEqual(len(clf.predict_frame({first: Xs[first].iloc[:7]})), 7)
 
+    def test_columns_are_matched_by_name(self):
+        Xs, Y = self.frames()
+        clf = lacuna.Classifier(**FAST).fit(Xs, Y)
+        expected = clf.predict_proba(Xs)
+        same(self, clf.predict_proba({name: X.iloc[:, ::-1] for name, X in Xs.items()}), expected)
+        first = list(Xs)[0]
+        renamed = Xs[first].rename(columns={f"{first}_0": "other"})
+        with self.refused(lacuna.ModelMismatch, first, "other"):
+            clf.predict({first: renamed})
+        with self.refused(lacuna.ModelMismatch, "does not have", f"{first}_5"):
+            clf.predict({first: Xs[first].iloc[:, :5]})
+
     def test_ambiguous_joins_are_refused(self):
         Xs, Y = self.frames()
         first, second, third = Xs
@@ -254,7 +266,7 @@ class Refusals(Case):
         clf = lacuna.Classifier(**FAST).fit(data.Xs, data.Y)
         name = data.view_names[0]
         X = data.Xs[name]
-        with self.refused(lacuna.ModelMismatch, f"'{name}' has 5 columns", "expects 6"):
+        with self.refused(lacuna.ModelMismatch, f"'{name}'", "5", "6"):
             clf.predict({name: X[:, :5]})
         with self.refused(lacuna.ModelMismatch, "no view 'other'"):
             clf.predict({"other": X})
