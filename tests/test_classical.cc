@@ -41,7 +41,7 @@ void expect_better_than_prior(const std::string& path, const ReadOptions& how) {
 TEST(Classical, EmotionsAboveThePrior) {
   LACUNA_NEEDS(path, "emotions/emotions.arff");
   ReadOptions how;
-  how.label_columns = 6;
+  how.label_columns = {"6"};
   how.views = {"timbre=0-63", "rhythm=64-71"};
   expect_better_than_prior(path, how);
 }
@@ -49,7 +49,7 @@ TEST(Classical, EmotionsAboveThePrior) {
 TEST(Classical, YeastAboveThePrior) {
   LACUNA_NEEDS(path, "yeast/yeast.arff");
   ReadOptions how;
-  how.label_columns = 14;
+  how.label_columns = {"14"};
   how.views = {"expression=0-78", "profile=79-102"};
   expect_better_than_prior(path, how);
 }

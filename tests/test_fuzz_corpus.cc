@@ -7,6 +7,7 @@
 
 #include "base/files.h"
 #include "base/random.h"
+#include "data/forms.h"
 #include "fuzz/fuzz_forms.h"
 #include "temporary.h"
 
@@ -34,12 +35,12 @@ bool slow(const std::string& form) {
   return form == "mat73" || form == "h5ad" || form == "h5mu";
 }
 
-class Corpus : public testing::TestWithParam<std::string> {
+class CorpusOf : public testing::TestWithParam<std::string> {
  protected:
   TemporaryDirectory folder_;
 };
 
-TEST_P(Corpus, SeedsAreRead) {
+TEST_P(CorpusOf, SeedsAreRead) {
   const auto inputs = corpus(GetParam());
   std::size_t seeds = 0;
   for (const auto& input : inputs) {
@@ -53,7 +54,7 @@ TEST_P(Corpus, SeedsAreRead) {
   EXPECT_GE(seeds, 1u);
 }
 
-TEST_P(Corpus, CutOffInputIsReadOrRefused) {
+TEST_P(CorpusOf, CutOffInputIsReadOrRefused) {
   for (const auto& input : corpus(GetParam())) {
     if (!input.name.starts_with("seed")) continue;
     SCOPED_TRACE(input.name);
@@ -63,7 +64,7 @@ TEST_P(Corpus, CutOffInputIsReadOrRefused) {
   }
 }
 
-TEST_P(Corpus, ChangedBytesAreReadOrRefused) {
+TEST_P(CorpusOf, ChangedBytesAreReadOrRefused) {
   const int rounds = slow(GetParam()) ? 8 : 120;
   std::uint64_t seed = 0;
   for (const auto& input : corpus(GetParam())) {
@@ -80,12 +81,29 @@ TEST_P(Corpus, ChangedBytesAreReadOrRefused) {
   }
 }
 
+std::vector<std::string> fuzz_forms() {
+  std::vector<std::string> forms;
+  for (const auto& entry : std::filesystem::directory_iterator(LACUNA_SOURCE_DIR "/tests/fuzz/corpus"))
+    forms.push_back(entry.path().filename().string());
+  std::ranges::sort(forms);
+  return forms;
+}
+
+// Whoever adds a form gives it seeds.
+TEST(Corpus, HasEveryEndingThatIsRead) {
+  const auto all = fuzz_forms();
+  for (const Form& form : forms())
+    for (const auto& ending : form.endings)
+      EXPECT_TRUE(std::ranges::binary_search(all, ending.substr(1)) || ending == ".svm") << ending;
+}
+
 std::string test_name(const testing::TestParamInfo<std::string>& info) {
   std::string name = info.param;
   std::ranges::replace(name, '-', '_');
+  std::ranges::replace(name, '.', '_');
   return name;
 }
-INSTANTIATE_TEST_SUITE_P(Forms, Corpus, testing::ValuesIn(fuzz_forms()), test_name);
+INSTANTIATE_TEST_SUITE_P(Forms, CorpusOf, testing::ValuesIn(fuzz_forms()), test_name);
 
 }  // namespace
 }  // namespace lacuna

@@ -174,7 +174,7 @@ class SmallFiles : public testing::Test {
 TEST_F(SmallFiles, LabelCodes) {
   const auto with = [&](const std::string& cells, const std::string& code) {
     ReadOptions options;
-    options.label_columns = 2;
+    options.label_columns = {"2"};
     options.label_code = code;
     options.header = "no";
     return read_dataset(put("d.csv", cells), options);
@@ -195,13 +195,16 @@ TEST_F(SmallFiles, CsvEmptyCells) {
   const std::string path = put("d.csv", "id,a,b,c\nx,1,2,3\ny,,,4\nz,5,,6\n");
   ReadOptions options;
   options.views = {"ab=0-1", "c=2"};
-  expect_part(refused(path, options), "row 2: 'b' is empty");
+  expect_part(refused(path, options), "row 2: 'b' has no value");
   options.empty = "mean";
   const Dataset data = read_dataset(path, options);
   EXPECT_FALSE(data.has(1, 0));
   EXPECT_TRUE(data.has(1, 1));
   EXPECT_TRUE(data.has(2, 0));
-  EXPECT_EQ(std::get<Table<float>>(data.views[0].features)(2, 1), 2.f);
+  EXPECT_TRUE(data.empty_cells);  // a model fills them with the means of its training rows
+  EXPECT_TRUE(std::isnan(std::get<Table<float>>(data.views[0].features)(2, 1)));
+  options.empty = "zero";
+  EXPECT_EQ(std::get<Table<float>>(read_dataset(path, options).views[0].features)(2, 1), 0.f);
   EXPECT_EQ(data.ids, (std::vector<std::string>{"x", "y", "z"}));
 }
 

@@ -5,6 +5,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
 #include <bit>
 #include <cerrno>
@@ -12,6 +13,8 @@
 #include <filesystem>
 #include <map>
 #include <mutex>
+#include <optional>
+#include <set>
 
 #include "base/error.h"
 #include "base/mapping.h"
@@ -24,6 +27,30 @@ std::string reason() { return std::strerror(errno); }
 // Where files are mapped: only there may memory be given back without losing what it holds.
 std::mutex mapped_mutex;
 std::map<const std::byte*, std::size_t, std::less<>> mapped;
+
+// Files by device and number, which links and hard links share: those read, and those of them to be kept.
+using Identity = std::pair<dev_t, ino_t>;
+std::set<Identity> read_files, kept_files;
+
+std::optional<struct stat> look_at(const std::string& path) {
+  struct stat info {};
+  if (::stat(path.c_str(), &info) != 0) return std::nullopt;
+  return info;
+}
+
+// /dev/stdout and its kin may lead to a file that a shell has opened: it is written to, not replaced.
+bool is_stream(const std::string& path) {
+  if (path == "/dev/stdout" || path == "/dev/stderr" || path.starts_with("/dev/fd/") || path.starts_with("/proc/"))
+    return true;
+  const auto info = look_at(path);
+  return info && !S_ISREG(info->st_mode) && !S_ISDIR(info->st_mode);
+}
+
+void check_target(const std::string& path) {
+  const auto info = look_at(path);
+  if (info && S_ISDIR(info->st_mode)) fail(Exit::usage, "{}: is a folder; name a file to write", path);
+  if (is_protected(path)) fail(Exit::usage, "{}: was read by this command and is not replaced; write elsewhere", path);
+}
 
 std::string directory_of(const std::string& path) {
   const auto parent = std::filesystem::path(path).parent_path().string();
@@ -38,7 +65,7 @@ std::shared_ptr<const MappedFile> MappedFile::open(const std::string& path) {
   struct stat info {};
   if (fstat(fd, &info) != 0 || !S_ISREG(info.st_mode)) {
     ::close(fd);
-    fail(Exit::data, "{}: is not a file", path);
+    fail(Exit::data, "{}: is not a file{}", path, S_ISDIR(info.st_mode) ? " but a folder; are the arguments swapped?" : "");
   }
   std::shared_ptr<MappedFile> file(new MappedFile);
   file->path_ = path;
@@ -54,6 +81,7 @@ std::shared_ptr<const MappedFile> MappedFile::open(const std::string& path) {
     file->data_ = static_cast<const std::byte*>(data);
     const std::lock_guard lock(mapped_mutex);
     mapped[file->data_] = file->size_;
+    read_files.emplace(info.st_dev, info.st_ino);
   }
   ::close(fd);
   return file;
@@ -89,16 +117,22 @@ std::string read_text(const std::string& path, std::size_t limit) {
 
 AtomicFile::AtomicFile(std::string path) : path_(std::move(path)) {
   static std::atomic<unsigned> counter{0};
-  temporary_ = fmt::format("{}.tmp-{}-{}", path_, getpid(), counter++);
-  fd_ = ::open(temporary_.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
+  check_target(path_);
+  if (is_stream(path_)) {
+    fd_ = ::open(path_.c_str(), O_WRONLY | O_CLOEXEC);
+  } else {
+    std::error_code error;
+    if (std::filesystem::is_symlink(path_, error)) path_ = std::filesystem::weakly_canonical(path_, error).string();
+    temporary_ = fmt::format("{}.tmp-{}-{}", path_, getpid(), counter++);
+    fd_ = ::open(temporary_.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
+  }
   if (fd_ < 0) fail(Exit::failed, "{}: cannot be written: {}", path_, reason());
 }
 
 AtomicFile::~AtomicFile() {
-  if (fd_ >= 0) {
-    ::close(fd_);
-    ::unlink(temporary_.c_str());
-  }
+  if (fd_ < 0) return;
+  ::close(fd_);
+  if (!direct()) ::unlink(temporary_.c_str());
 }
 
 void AtomicFile::flush() {
@@ -106,7 +140,9 @@ void AtomicFile::flush() {
   while (!rest.empty()) {
     const ssize_t n = ::write(fd_, rest.data(), rest.size());
     if (n < 0 && errno == EINTR) continue;
-    if (n < 0) fail(Exit::failed, "{}: writing failed after {} bytes: {}; the old file is kept", path_, position_, reason());
+    if (n < 0)
+      fail(Exit::failed, "{}: writing failed after {} bytes: {}{}", path_, position_, reason(),
+           direct() ? "" : "; the old file is kept");
     rest.remove_prefix(static_cast<std::size_t>(n));
   }
   buffer_.clear();
@@ -124,6 +160,11 @@ void AtomicFile::write(Bytes bytes) {
   }
 }
 
+const std::string& AtomicFile::temporary() const {
+  if (direct()) fail(Exit::usage, "{}: this form cannot be written to a pipe or a device; name a file", path_);
+  return temporary_;
+}
+
 void AtomicFile::reopen() {
   ::close(fd_);
   fd_ = ::open(temporary_.c_str(), O_WRONLY | O_CLOEXEC);
@@ -132,6 +173,11 @@ void AtomicFile::reopen() {
 
 void AtomicFile::commit() {
   flush();
+  if (direct()) {
+    const int fd = std::exchange(fd_, -1);
+    if (::close(fd) != 0) fail(Exit::failed, "{}: writing failed: {}", path_, reason());
+    return;
+  }
   if (fsync(fd_) != 0 || ::close(fd_) != 0) fail(Exit::failed, "{}: writing failed: {}", path_, reason());
   if (::rename(temporary_.c_str(), path_.c_str()) != 0) {
     const std::string why = reason();
@@ -159,7 +205,42 @@ void make_directories(const std::string& path) {
   if (error) fail(Exit::failed, "{}: cannot be made: {}", path, error.message());
 }
 
-void check_writable(const std::string& path) { AtomicFile probe(path); }
+void check_writable(const std::string& path) {
+  if (!is_stream(path)) {
+    AtomicFile probe(path);
+  } else if (::access(path.c_str(), W_OK) != 0) {  // not opened: a reader at the other end would see it end
+    fail(Exit::failed, "{}: cannot be written: {}", path, reason());
+  }
+}
+
+void protect_inputs() {
+  const std::lock_guard lock(mapped_mutex);
+  kept_files.insert(read_files.begin(), read_files.end());
+}
+
+bool is_protected(const std::string& path) {
+  const auto info = look_at(path);
+  const std::lock_guard lock(mapped_mutex);
+  return info && kept_files.contains({info->st_dev, info->st_ino});
+}
+
+void check_apart(const std::string& out, const std::string& input) {
+  namespace fs = std::filesystem;
+  const auto from = look_at(input), to = look_at(out);
+  if (!from || (!S_ISREG(from->st_mode) && !S_ISDIR(from->st_mode))) return;
+  if (to && to->st_dev == from->st_dev && to->st_ino == from->st_ino)
+    fail(Exit::usage, "{}: is the input {} itself and is not replaced; write elsewhere", out, input);
+  if (!S_ISDIR(from->st_mode)) return;
+  std::error_code error;
+  const fs::path folder = fs::canonical(input, error), target = fs::weakly_canonical(out, error);
+  if (std::mismatch(folder.begin(), folder.end(), target.begin(), target.end()).first == folder.end())
+    fail(Exit::usage, "{}: lies inside the input {}; write elsewhere", out, input);
+  if (!to || !S_ISREG(to->st_mode) || to->st_nlink < 2) return;  // another name of one of its files
+  for (const auto& entry : fs::recursive_directory_iterator(folder, error))
+    if (const auto info = look_at(entry.path().string());
+        info && info->st_dev == to->st_dev && info->st_ino == to->st_ino)
+      fail(Exit::usage, "{}: is the input {} itself and is not replaced; write elsewhere", out, entry.path().string());
+}
 
 void Sha256::block(const std::uint8_t* data) {
   static constexpr std::array<std::uint32_t, 64> kRound = {

@@ -39,6 +39,8 @@ std::string read_text(const std::string& path, std::size_t limit = std::size_t{1
 
 // Writes to a temporary file beside `path`; commit() flushes it to disk and renames it over `path`. Without commit the
 // old file stays whole and the temporary is removed. Errors (disk full, no permission) are Exit::failed.
+// A link keeps pointing where it did. Pipes and devices are written to as they are; a folder, or a file that
+// protect_inputs() guards, is Exit::usage.
 class AtomicFile {
  public:
   explicit AtomicFile(std::string path);
@@ -49,12 +51,13 @@ class AtomicFile {
   void write(Bytes bytes);
   void write(std::string_view text) { write(as_bytes(text)); }
   std::uint64_t position() const { return position_; }
-  const std::string& temporary() const { return temporary_; }  // for libraries that write by name; then reopen()
+  const std::string& temporary() const;                        // for libraries that write by name; then reopen()
   void reopen();                                               // the file at temporary() was replaced by a library
   void commit();
 
  private:
   void flush();
+  bool direct() const { return temporary_.empty(); }  // a pipe or a device
   std::string path_, temporary_;
   int fd_ = -1;
   std::uint64_t position_ = 0;
@@ -63,8 +66,15 @@ class AtomicFile {
 
 void write_text(const std::string& path, std::string_view text);  // atomic
 void make_directories(const std::string& path);                   // Exit::failed with the reason
-// Throws Exit::failed now, before long work, if a file at `path` could not be written later.
+// Throws now, before long work, what AtomicFile would throw later.
 void check_writable(const std::string& path);
+
+// From here on no file that this process has mapped so far is replaced, under whatever name it is written to.
+void protect_inputs();
+bool is_protected(const std::string& path);
+// Throws Exit::usage where writing `out` would harm an input: they are one file (links and hard links
+// included), or `out` lies inside an input folder.
+void check_apart(const std::string& out, const std::string& input);
 
 class Sha256 {
  public:

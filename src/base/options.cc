@@ -86,6 +86,15 @@ std::string Option::range_text() const {
   return fmt::format(" from {} to {}", number_text(low), number_text(high));
 }
 
+Option& Option::needs(std::string other) {
+  needed = std::move(other);
+  return *this;
+}
+Option& Option::excludes(std::string other) {
+  excluded = std::move(other);
+  return *this;
+}
+
 void Option::check_number(double value, const std::string& text) const {
   if (std::isnan(value) || value < low || value > high)
     fail(Exit::usage, "--{} takes a number{}, not {}", name, range_text(), text);
@@ -131,9 +140,9 @@ void Option::set(const std::string& text, bool extend) {
                  [&](std::vector<std::string>* t) {  // repeated on the command line, or separated by commas
                    if (!extend) t->clear();
                    if (trim(text).empty()) return;
-                   for (auto part : split(text, ',')) {
-                     check_choice(std::string(part));
-                     t->emplace_back(part);
+                   for (auto& part : split_list(text)) {
+                     check_choice(part);
+                     t->push_back(std::move(part));
                    }
                  },
                  [&](std::vector<double>* t) {
@@ -151,7 +160,7 @@ std::string Option::text() const {
                         [](const bool* t) -> std::string { return *t ? "true" : "false"; },
                         [](const std::string* t) { return *t; },
                         [](const double* t) { return number_text(*t); },
-                        [](const std::vector<std::string>* t) { return join(*t, ","); },
+                        [](const std::vector<std::string>* t) { return join_list(*t); },
                         [](const std::vector<double>* t) {
                           std::vector<std::string> parts;
                           for (double value : *t) parts.push_back(number_text(value));
@@ -172,7 +181,7 @@ void Option::from_json(const nlohmann::json& value) {
   } else if (value.is_array()) {
     std::vector<std::string> parts;
     for (const auto& item : value) parts.push_back(item.is_string() ? item.get<std::string>() : item.dump());
-    set(join(parts, ","));
+    set(join_list(parts));
   } else if (value.is_boolean() || value.is_number()) {
     set(value.dump());
   } else {
@@ -246,6 +255,16 @@ void Options::parse(const std::vector<std::string>& arguments, const std::string
       if (i + 1 == arguments.size()) fail(Exit::usage, "{}: --{} needs a value", where, name);
       set(*option, arguments[++i]);
     }
+  }
+  const auto in_force = [&](const std::string& name) {
+    const Option* other = find(name);
+    return other != nullptr && other->given && other->text() != "false" && !other->text().empty();
+  };
+  for (const Option* option : seen) {
+    if (!option->needed.empty() && !in_force(option->needed))
+      fail(Exit::usage, "{}: --{} has no effect without --{}", where, option->name, option->needed);
+    if (!option->excluded.empty() && in_force(option->excluded))
+      fail(Exit::usage, "{}: --{} has no effect together with --{}", where, option->name, option->excluded);
   }
   for (const auto& option : options_)
     if (option.is_required && !option.given)

@@ -42,6 +42,9 @@ class Option {
   Option& common();                                      // of a group: shown by the plain help too
   Option& suggest(std::vector<std::string> values);      // named by help and completion; others are allowed
   Option& tunable(std::vector<std::string> candidates);  // values that `lacuna tune` tries
+  // On the command line it is an error without the other option, or together with it: it would have no effect.
+  Option& needs(std::string other);
+  Option& excludes(std::string other);
 
   // For readers: "--rate N", and what it is, with its choices and its default.
   std::string usage() const;
@@ -61,7 +64,7 @@ class Option {
   Target target;
   double low = -std::numeric_limits<double>::infinity(), high = std::numeric_limits<double>::infinity();
   std::vector<std::string> allowed, suggested, candidates;
-  std::string default_text;
+  std::string default_text, needed, excluded;
   bool is_positional = false, is_required = false, is_common = false, given = false;
 
  private:

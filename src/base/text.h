@@ -18,6 +18,9 @@ std::string did_you_mean(std::string_view word, const std::vector<std::string>& 
 std::string_view trim(std::string_view text);
 std::vector<std::string_view> split(std::string_view text, char separator);
 std::string join(const std::vector<std::string>& items, std::string_view separator);
+// A list in one text, separated by commas; a comma or a backslash within an item is written with a backslash before.
+std::vector<std::string> split_list(std::string_view text);
+std::string join_list(const std::vector<std::string>& items);
 
 std::size_t code_points(std::string_view text);
 // Lines of at most `width` code points, broken at blanks; every line but the first is indented. A single newline in the

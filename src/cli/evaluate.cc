@@ -39,7 +39,7 @@ struct EvaluateFlags {
     o.add("per-label", per_label, "also AP, AUC and F1 of each label");
     o.add("reliability", reliability,
           "also how often scores of each size are right; scores are probabilities");
-    o.add("threshold", threshold, "a larger score counts as yes (1-HL, F1)");
+    o.add("threshold", threshold, "a larger score counts as yes (1-HL, F1)").excludes("decided");
     o.add("decided", decided, "yes/no decisions (1, 0) in a file like SCORES, instead of a threshold")
         .metavar("FILE");
     o.add("report", report, "also write a page about these scores").metavar("FILE.html");

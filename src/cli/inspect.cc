@@ -69,6 +69,7 @@ void print_json(const Report& r) {
                                      {"rows_without_positive", r.rows_without_positive},
                                      {"each", counts}}},
                                    {"duplicates", r.duplicates},
+                                   {"misspelt_ids", r.misspelt},
                                    {"advice", r.advice}};
   fmt::print("{}\n", document.dump(2));
 }

@@ -7,6 +7,7 @@
 #include "base/error.h"
 #include "base/text.h"
 #include "base/threads.h"
+#include "data/learnable.h"
 
 namespace lacuna::cli {
 namespace {
@@ -70,7 +71,8 @@ void LearningFlags::declare(Options& o) {
       .common();
   o.add("hold-out", hold_out,
         "without folds: share of the rows held out for selection, calibration and thresholds")
-      .range(0, .9);
+      .range(0, .9)
+      .excludes("folds");
   o.add("seed", seed, "all random numbers follow from it").common();
   o.add("threads", threads, "threads, 0 = all; the result does not depend on it").range(0, 1024).common();
   o.add("set", set, "a setting by its name, as in a config file; may be repeated").metavar("KEY=VALUE");
@@ -137,8 +139,10 @@ Model parse_learning(LearningFlags& flags, Options& options, const Arguments& ar
 LearningRows rows_to_learn(const LearningFlags& flags, const Source& source) {
   if (const std::string warning = protocol_warning(source.protocol()); !warning.empty())
     fmt::print(stderr, "{}\n", warning);
-  if (source.has_folds()) return learning_rows(source.data(), source.folds(), source.fold());
-  return learning_rows(select_all(source.data()), flags.hold_out, flags.seed);
+  LearningRows rows = source.has_folds() ? learning_rows(source.data(), source.folds(), source.fold())
+                                         : learning_rows(select_all(source.data()), flags.hold_out, flags.seed);
+  tell(flags.source.path, check_learnable(rows.learn, rows.val));
+  return rows;
 }
 
 nlohmann::json fingerprint(const LearningFlags& flags, const Source& source, Model& model) {

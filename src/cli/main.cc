@@ -9,6 +9,7 @@
 #include "base/error.h"
 #include "base/text.h"
 #include "cli/help.h"
+#include "cli/source.h"
 #include "cli/terminal.h"
 #include "cli/verbs.h"
 
@@ -167,6 +168,7 @@ void parse_or_help(Options& options, const Arguments& arguments, const std::stri
     throw Declaration{options, verb, about, examples, all};
   }
   options.parse(arguments, "lacuna " + verb);
+  check_outputs(options);
 }
 
 }  // namespace lacuna::cli

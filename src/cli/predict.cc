@@ -29,7 +29,8 @@ void PredictFlags::declare(Options& o) {
   from.help = "form of the data, where its name or its first character does not tell";
   for (const char* form : {"jsonl", "tsv"}) from.allowed.push_back(form);
   o.add("part", part, "with folds: which rows to score, in the fold's order")
-      .choices({"train", "val", "test", "all"});
+      .choices({"train", "val", "test", "all"})
+      .needs("folds");
   o.add("out", out, "scores as .csv, .tsv, .jsonl, .npy or .npz; - is standard output")
       .metavar("SCORES")
       .required();
@@ -167,6 +168,7 @@ PredictTally predict_file(const PredictFlags& flags, const Model& model) {
   if (source_flags.read.format == "tsv") source_flags.read.format = "csv";
   const Source source(source_flags);
   const Dataset& data = source.data();
+  if (!flags.quiet) tell(flags.source.path, model.columns().match(data).notes);
   const Selection selection = source.part(part_from_name(flags.part));
   const std::size_t views = data.views.size();
   const auto id = [&](std::size_t i) {

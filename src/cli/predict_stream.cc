@@ -65,7 +65,7 @@ PredictTally predict_stream(const PredictFlags& flags, const Model& model) {
   const Descriptor input(flags.source.path);
   LineStream stream(input.get(), name, longest_line(views));
   const std::string form = form_of(flags, stream.peek(), name);
-  if (form != "jsonl" && (!flags.source.read.views.empty() || flags.source.read.label_columns != 0))
+  if (form != "jsonl" && (!flags.source.read.views.empty() || !flags.source.read.label_columns.empty()))
     fail(Exit::usage,
          "--views and --label-columns are for files; in a stream columns are matched by name, or in order");
 

@@ -1,8 +1,11 @@
 #include "cli/source.h"
 
+#include <algorithm>
 #include <cstdio>
 
 #include "base/error.h"
+#include "base/files.h"
+#include "data/columns.h"
 
 namespace lacuna::cli {
 
@@ -15,7 +18,7 @@ void SourceFlags::declare(Options& options) {
   options.add("folds", folds, "gaps and splits from a folds file (lacuna data mask writes one)")
       .metavar("FILE")
       .common();
-  options.add("fold", fold, "which of its repetitions").range(0, 1e6).metavar("K").common();
+  options.add("fold", fold, "which of its repetitions").range(0, 1e6).metavar("K").needs("folds").common();
   options
       .add("protocol", protocol,
            "strict, or authors: scaler fitted on all rows and validation rows inside the "
@@ -24,14 +27,48 @@ void SourceFlags::declare(Options& options) {
   read.declare(options);
 }
 
-Dataset load_dataset(const std::string& path, const ReadOptions& read) {
+void check_outputs(const Options& options) {
+  static constexpr std::string_view kPaths[] = {"FILE", "DATA", "MODEL", "IN", "PATH", "SCORES", "DIR"};
+  std::vector<std::string> outputs, inputs;
+  for (const auto& option : options.all()) {
+    const bool path = std::ranges::any_of(
+        kPaths, [&](std::string_view word) { return option.placeholder.find(word) != std::string::npos; });
+    const bool output = option.name == "out" || option.name == "report";
+    if (!option.given || (!path && !output)) continue;
+    auto& list = output ? outputs : inputs;
+    if (const auto* one = std::get_if<std::string*>(&option.target)) list.push_back(**one);
+    if (const auto* many = std::get_if<std::vector<std::string>*>(&option.target))
+      list.insert(list.end(), (*many)->begin(), (*many)->end());
+  }
+  for (const auto& out : outputs)
+    for (const auto& input : inputs)
+      if (out != "-") check_apart(out, input);
+}
+
+void tell(const std::string& path, const std::vector<std::string>& notes) {
+  for (const auto& note : notes) fmt::print(stderr, "{}: {}\n", path, note);
+}
+
+namespace {
+
+Dataset read_and_tell(const std::string& path, const ReadOptions& read) {
   Dataset data = read_dataset(path, read);
-  for (const auto& note : data.notes) fmt::print(stderr, "{}: {}\n", path, note);
+  protect_inputs();
+  tell(path, data.notes);
   return data;
 }
 
+}  // namespace
+
+Dataset load_dataset(const std::string& path, const ReadOptions& read) {
+  Dataset data = read_and_tell(path, read);
+  if (!data.empty_cells) return data;
+  fmt::print(stderr, "{}: empty cells are filled with the means of their columns in this file\n", path);
+  return Columns::fit(select_all(data)).filled(data);
+}
+
 Source::Source(const SourceFlags& flags)
-    : data_(load_dataset(flags.path, flags.read)), protocol_(protocol_from_name(flags.protocol)) {
+    : data_(read_and_tell(flags.path, flags.read)), protocol_(protocol_from_name(flags.protocol)) {
   if (flags.folds.empty()) return;
   folds_ = read_folds(flags.folds);
   check_fit(*folds_, data_, flags.folds);

@@ -21,11 +21,17 @@ struct SourceFlags {
   void declare(Options& options);
 };
 
-// Reads a data set and tells on stderr what its reader decided (label names found beside it, columns left
-// aside, ...).
+// What --out and --report name (OUT of verbs that take it without a flag) must not harm any file or folder that
+// other options name. Exit::usage. Every verb is checked when its command line is parsed.
+void check_outputs(const Options& options);
+
+// On stderr, one line a note.
+void tell(const std::string& path, const std::vector<std::string>& notes);
+// Reads a data set and tells what its reader decided (label names found beside it, columns left aside, ...).
+// Empty cells are filled, for verbs that have no model to do it.
 Dataset load_dataset(const std::string& path, const ReadOptions& read);
 
-// A data set and the fold of it that was asked for. Does not move: selections point into it.
+// A data set and the fold of it that was asked for, with its empty cells left to the model. Does not move: selections point into it.
 class Source {
  public:
   explicit Source(const SourceFlags& flags);

@@ -50,9 +50,13 @@ int train(const Arguments& arguments) {
        "  lacuna train corel5k.mat --folds folds.mat --fold 0 --preset authors --out m.safetensors --json\n"
        "  lacuna train photos.npz --out photos.safetensors --resume\n"});
   if (flags.out.empty()) fail(Exit::usage, "lacuna train needs --out MODEL (see lacuna train --help)");
-  check_writable(flags.out);
-  if (!flags.report.empty()) check_writable(flags.report);
+  const auto check_files = [&] {
+    check_writable(flags.out);
+    if (!flags.report.empty()) check_writable(flags.report);
+  };
+  check_files();
   const Source source(flags.learning.source);
+  check_files();  // the data may be a list of files: now it is known which
   const auto [learn, val] = rows_to_learn(flags.learning, source);
 
   Progress progress(flags.json_events ? Progress::Style::events

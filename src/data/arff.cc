@@ -13,6 +13,7 @@
 #include "base/text.h"
 #include "data/flat_table.h"
 #include "data/names.h"
+#include "data/text_file.h"
 
 namespace lacuna {
 namespace {
@@ -188,8 +189,8 @@ class ArffReader {
   ArffReader(const std::string& path, const ReadOptions& options) : path_(path), options_(options) {}
 
   FlatTable read() {
-    const auto file = MappedFile::open(path_);
-    Lines lines(file->text());
+    const TextFile file = open_text(path_);
+    Lines lines(file.text);
     header(lines);
     place_columns();
     std::string_view line;
@@ -246,6 +247,8 @@ class ArffReader {
       if (!options_.id_column.empty() && a.name == options_.id_column) {
         id_ = k;
         a.width = 0;
+        table_.has_ids = true;
+        table_.id_name = a.name;
       } else if (a.kind == Attribute::Kind::text) {
         table_.notes.push_back(fmt::format("attribute '{}' holds text and is left aside", a.name));
       } else if (a.width > 1) {
@@ -338,7 +341,7 @@ class ArffReader {
   void find_labels() {
     std::string xml = options_.label_file.ends_with(".xml") ? options_.label_file : "";
     const bool asked = !xml.empty();
-    if (xml.empty() && options_.label_columns == 0 && options_.lists) xml = find_xml(path_);
+    if (xml.empty() && options_.label_columns.empty() && options_.lists) xml = find_xml(path_);
     if (!xml.empty()) {
       std::unordered_map<std::string, std::size_t> place;
       std::vector<std::string> names;
@@ -356,7 +359,7 @@ class ArffReader {
       }
       table_.label_columns.assign(labels.begin(), labels.end());
       if (!asked) table_.notes.push_back(fmt::format("labels are those of {}", xml));
-    } else if (const auto count = meka_labels(relation_); count != 0 && options_.label_columns == 0) {
+    } else if (const auto count = meka_labels(relation_); count != 0 && options_.label_columns.empty()) {
       const auto size = static_cast<std::int64_t>(attributes_.size());
       if (std::abs(count) > size)
         fail(Exit::data, "{}: the relation says -C {}, there are {} attributes", path_, count, size);

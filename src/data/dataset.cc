@@ -75,7 +75,7 @@ void check_values(const Dataset& data, std::size_t v, const std::string& where) 
     for (std::size_t i = begin; i < end; ++i) {
       if (!data.has(i, v) || (!view.sparse() && all_finite(dense(view).row(i)))) continue;
       for_row(view, i, [&](std::size_t j, float x) {
-        if (!std::isfinite(x))
+        if (!std::isfinite(x) && !(data.empty_cells && std::isnan(x)))
           fail(Exit::data,
                "{}: view '{}', row {}, column {}: {} is not a finite number (an item that lacks a view has "
                "no finite "
@@ -228,6 +228,7 @@ Dataset select_rows(const Dataset& data, std::span<const std::uint32_t> rows) {
   out.source = data.source;
   out.licence = data.licence;
   out.rows = rows.size();
+  out.empty_cells = data.empty_cells;
   out.label_names = data.label_names;
   for (const auto& view : data.views) {
     View copy{view.name, {}, view.column_names, view.source_type};

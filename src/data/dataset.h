@@ -17,6 +17,7 @@
 namespace lacuna {
 
 constexpr std::int8_t kUnknown = -1;  // a label that nobody has told us
+constexpr const char* kSingleView = "features";  // the view of a table that was read alone
 
 // Compressed sparse rows: row i holds columns index[start[i]..start[i+1]) in rising order, each once.
 struct Csr {
@@ -46,6 +47,7 @@ struct Dataset {
   Table<std::int8_t> labels;             // Y (n, c); empty = no labels in the data
   std::vector<std::string> label_names;  // c names; made up ("label0") where the file has none
   std::vector<std::string> ids;          // empty, or n distinct ids
+  bool empty_cells = false;  // present instances may hold NaN, for a model to fill with its training means
   std::vector<std::string> notes;  // what the reader decided that a user should know; for stderr, not content
 
   bool has(std::size_t i, std::size_t v) const { return present.empty() || present(i, v) != 0; }

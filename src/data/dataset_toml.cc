@@ -1,21 +1,17 @@
 // dataset.toml: a data set as a folder. The native form (.npy files, memory-mapped) and foreign files, one a
-// view, joined by id, are the same schema; docs/formats.md explains every key.
+// view, joined by id, are the same schema; docs/dataset-toml.md explains every key.
 #include <toml++/toml.h>
 #include <algorithm>
 #include <cstdlib>
 #include <filesystem>
-#include <numeric>
 #include <optional>
-#include <unordered_map>
 
 #include "base/error.h"
 #include "base/files.h"
 #include "base/text.h"
 #include "data/arrays.h"
-#include "data/flat_table.h"
 #include "data/forms.h"
-#include "data/labels.h"
-#include "data/names.h"
+#include "data/join.h"
 #include "data/npy.h"
 
 namespace lacuna {
@@ -69,24 +65,18 @@ class Keys {
   std::vector<std::string> known_;
 };
 
-const std::vector<std::string> kTableKeys = {"file",      "format", "variable", "transpose", "header",
-                                             "id_column", "ids",    "use",      "columns",   "empty"};
+const std::vector<std::string> kTableKeys = {"name",      "file", "format", "variable", "transpose", "header",
+                                             "id_column", "ids",  "use",    "columns",  "empty",     "ignore"};
 
 std::vector<std::string> with(std::vector<std::string> keys, std::initializer_list<const char*> more) {
   keys.insert(keys.end(), more.begin(), more.end());
   return keys;
 }
 
-// One file's share of the data set: a view or the labels, with the ids of its rows.
-struct Part {
-  std::string name;
-  std::size_t rows = 0;
-  std::vector<std::string> ids;  // empty = joined by position
-};
-
 class TomlReader {
  public:
-  TomlReader(std::string path, const ReadOptions& options) : path_(std::move(path)), options_(options) {}
+  TomlReader(std::string path, const ReadOptions& options)
+      : path_(std::move(path)), options_(options), join_(path_, false) {}
 
   Dataset read(const std::string& text) {
     toml::table root;
@@ -101,9 +91,6 @@ class TomlReader {
                      "present", "views", "labels"});
     if (const auto schema = keys.text("schema"); !schema.empty() && schema != kSchema)
       fail(Exit::data, "{}: schema '{}' is unknown; this program reads '{}'", path_, schema, kSchema);
-    data_.name = keys.text("name");
-    data_.source = keys.text("source");
-    data_.licence = keys.text("licence");
     find_folder(keys);
     if (const toml::node* views = keys.node("views")) {
       if (!views->is_array_of_tables())
@@ -114,14 +101,20 @@ class TomlReader {
       if (!labels->is_table()) fail(Exit::data, "{}: 'labels' is no table; write [labels]", path_);
       read_labels(*labels->as_table());
     }
-    join(keys);
-    if (keys.has("present")) read_present(file(keys.text("present")));
+    std::optional<std::uint64_t> numbers;
+    if (const auto n = keys.get<std::int64_t>("row_numbers", -1); n >= 0) numbers = static_cast<std::uint64_t>(n);
+    Dataset data = join_.finish(
+        keys.has("ids") && !numbers ? read_names(file(keys.text("ids"))) : std::vector<std::string>(), numbers);
+    data.name = keys.text("name");
+    data.source = keys.text("source");
+    data.licence = keys.text("licence");
+    if (keys.has("present")) data.present = read_present(file(keys.text("present")));
     if (const auto rows = keys.get<std::int64_t>("rows", -1);
-        rows >= 0 && static_cast<std::uint64_t>(rows) != data_.rows)
-      fail(Exit::data, "{}: says {} rows, the files have {}", path_, rows, data_.rows);
-    const bool trusted = options_.allow_non_finite || (keys.get<bool>("checked", false) && native_);
-    data_.check(path_, trusted ? Dataset::Scan::shapes : Dataset::Scan::values);
-    return std::move(data_);
+        rows >= 0 && static_cast<std::uint64_t>(rows) != data.rows)
+      fail(Exit::data, "{}: says {} rows, the files have {}", path_, rows, data.rows);
+    const bool trusted = options_.allow_non_finite || (keys.get<bool>("checked", false) && join_.arrays_only());
+    data.check(path_, trusted ? Dataset::Scan::shapes : Dataset::Scan::values);
+    return data;
   }
 
  private:
@@ -142,163 +135,64 @@ class TomlReader {
   }
   std::string file(const std::string& name) const { return (folder_ / name).string(); }
 
-  ReadOptions table_options(const Keys& keys) const {
-    ReadOptions options;
-    options.variable = keys.text("variable");
-    options.id_column = keys.text("id_column");
-    options.empty = keys.has("empty") ? keys.text("empty") : options_.empty;
-    options.lists = false;
-    if (keys.has("header")) options.header = keys.get<bool>("header", true) ? "yes" : "no";
-    return options;
-  }
-
-  // The files of one part as one table: rows of several files follow each other.
-  FlatTable read_files(const Keys& keys, const ReadOptions& options, const std::string& name) const {
-    const auto names = keys.texts("file");
-    if (names.empty()) fail(Exit::data, "{}: {} names no file", keys.where(), name);
-    std::vector<FlatTable> tables;
-    for (const auto& one : names) {
-      FlatTable table = read_table(file(one), keys.text("format"), options);
-      tables.push_back(keys.get<bool>("transpose", false) ? transposed(std::move(table)) : std::move(table));
-    }
-    FlatTable table = stack(std::move(tables), names);
-    if (keys.has("ids")) table.ids = names_file(keys.text("ids"));
-    if (!table.ids.empty() && table.ids.size() != table.rows())
-      fail(Exit::data, "{}: {} has {} rows but {} ids", keys.where(), name, table.rows(), table.ids.size());
-    if (keys.has("columns")) {
-      table.value_names = names_file(keys.text("columns"));
-      if (table.value_names.size() != table.width())
-        fail(Exit::data, "{}: {} has {} columns but {} column names", keys.where(), name, table.width(),
-             table.value_names.size());
-      table.columns.clear();
-      for (std::size_t j = 0; j < table.width(); ++j) table.columns.push_back({table.value_names[j], j, 1});
-    }
-    return table;
-  }
-
-  FlatTable stack(std::vector<FlatTable>&& tables, const std::vector<std::string>& names) const {
-    if (tables.size() == 1) return std::move(tables[0]);
-    FlatTable out;
-    out.columns = tables[0].columns;
-    out.value_names = tables[0].value_names;
-    out.source_type = tables[0].source_type;
-    std::size_t rows = 0;
-    for (std::size_t k = 0; k < tables.size(); ++k) {
-      if (tables[k].width() != tables[0].width() || !std::holds_alternative<Table<float>>(tables[k].values))
-        fail(Exit::data, "{}: {} has {} columns, {} has {}; dense tables of one width can follow each other",
-             path_, names[k], tables[k].width(), names[0], tables[0].width());
-      rows += tables[k].rows();
-    }
-    Matrix<float> values(rows, tables[0].width());
-    std::size_t i = 0;
-    for (auto& table : tables) {
-      const auto& from = std::get<Table<float>>(table.values);
-      for (std::size_t r = 0; r < from.rows(); ++r, ++i)
-        std::ranges::copy(from.row(r), values.row(i).begin());
-      out.ids.insert(out.ids.end(), table.ids.begin(), table.ids.end());
-      out.classes.insert(out.classes.end(), table.classes.begin(), table.classes.end());
-    }
-    out.values = std::move(values);
-    return out;
-  }
-
-  std::vector<std::string> names_file(const std::string& name) const {
-    const std::string where = file(name);
-    if (!name.ends_with(".npy")) return read_lines(where);
-    const Array array = read_npy(where);
-    if (array.type != Element::text)
-      fail(Exit::data, "{}: holds {}, expected texts", where, element_name(array.type));
-    return array.text;
+  TableSpec spec(const Keys& keys) const {
+    TableSpec spec;
+    spec.name = keys.text("name");
+    for (const auto& name : keys.texts("file")) spec.files.push_back(file(name));
+    spec.transpose = keys.get<bool>("transpose", false);
+    if (keys.has("ids")) spec.ids_file = file(keys.text("ids"));
+    if (keys.has("columns")) spec.columns_file = file(keys.text("columns"));
+    spec.use = keys.text("use");
+    ReadOptions& read = spec.read;
+    read.format = keys.has("format") ? keys.text("format") : "auto";
+    read.variable = keys.text("variable");
+    read.id_column = keys.text("id_column");
+    read.ignore_columns = keys.texts("ignore");
+    read.empty = keys.has("empty") ? keys.text("empty") : options_.empty;
+    read.transpose = spec.transpose;
+    read.lists = false;
+    if (keys.has("header")) read.header = keys.get<bool>("header", true) ? "yes" : "no";
+    return spec;
   }
 
   void read_view(const toml::table& table) {
-    const Keys keys(table, path_, with(kTableKeys, {"name", "type", "values", "index", "start", "width"}));
-    View view;
-    Part part;
-    part.name = keys.text("name");
-    if (part.name.empty())
+    const Keys keys(table, path_, with(kTableKeys, {"type", "values", "index", "start", "width"}));
+    const TableSpec view_spec = spec(keys);
+    if (view_spec.name.empty())
       fail(Exit::data, "{}: line {}: a view has no name", path_, table.source().begin.line);
-    std::vector<std::uint8_t> present;
-    if (keys.has("values")) {
-      Csr csr;
-      csr.start = mapped<std::uint64_t>(keys.text("start"), Element::u64);
-      csr.index = mapped<std::uint32_t>(keys.text("index"), Element::u32);
-      csr.value = mapped<float>(keys.text("values"), Element::f32);
-      const auto width = keys.get<std::int64_t>("width", 0);
-      if (width <= 0 || width > UINT32_MAX)
-        fail(Exit::data, "{}: view '{}' has width {}", path_, part.name, width);
-      csr.columns = static_cast<std::size_t>(width);
-      if (csr.start.cols() == 0) fail(Exit::data, "{}: view '{}' has no row starts", path_, part.name);
-      part.rows = csr.start.cols() - 1;
-      view.features = std::move(csr);
-      view.name = part.name;
-      check_sparse(view, path_);  // before rows are joined
-      if (keys.has("columns")) view.column_names = names_file(keys.text("columns"));
-      if (keys.has("ids")) part.ids = names_file(keys.text("ids"));
-    } else {
-      const ReadOptions options = table_options(keys);
-      FlatTable flat = read_files(keys, options, fmt::format("view '{}'", part.name));
-      native_ = native_ && keys.texts("file")[0].ends_with(".npy") && flat.source_type == "float32";
-      part.rows = flat.rows();
-      part.ids = std::move(flat.ids);
-      std::vector<std::size_t> columns(flat.column_count());
-      std::iota(columns.begin(), columns.end(), std::size_t{0});
-      if (keys.has("use"))
-        columns =
-            parse_ranges(keys.text("use"), columns.size(), fmt::format("{}: view '{}'", path_, part.name));
-      view = take_view(flat, columns);
-      if (flat.source_type == "text") {
-        view.name = part.name;
-        present = settle_empty_cells(view, options.empty, keys.texts("file")[0]);
-      }
+    if (!keys.has("values")) {
+      join_.add_view(view_spec);
+      if (keys.has("type")) join_.last_view().source_type = keys.text("type");
+      return;
     }
-    view.name = part.name;
-    if (keys.has("type")) view.source_type = keys.text("type");
-    present_.push_back(std::move(present));
-    parts_.push_back(std::move(part));
-    data_.views.push_back(std::move(view));
+    Csr csr;
+    csr.start = mapped<std::uint64_t>(keys.text("start"), Element::u64);
+    csr.index = mapped<std::uint32_t>(keys.text("index"), Element::u32);
+    csr.value = mapped<float>(keys.text("values"), Element::f32);
+    const auto width = keys.get<std::int64_t>("width", 0);
+    if (width <= 0 || width > UINT32_MAX)
+      fail(Exit::data, "{}: view '{}' has width {}", path_, view_spec.name, width);
+    csr.columns = static_cast<std::size_t>(width);
+    if (csr.start.cols() == 0) fail(Exit::data, "{}: view '{}' has no row starts", path_, view_spec.name);
+    View view{view_spec.name, std::move(csr), {}, keys.has("type") ? keys.text("type") : "float32"};
+    check_sparse(view, path_);  // before rows are joined
+    if (!view_spec.columns_file.empty()) view.column_names = read_names(view_spec.columns_file);
+    join_.add_view(std::move(view), view_spec.ids_file.empty() ? std::vector<std::string>()
+                                                               : read_names(view_spec.ids_file));
   }
 
   void read_labels(const toml::table& table) {
-    const Keys keys(table, path_, with(kTableKeys, {"class", "code", "names"}));
-    ReadOptions options = table_options(keys);
-    options.label_code = keys.has("code") ? keys.text("code") : options_.label_code;
+    const Keys keys(table, path_, with(kTableKeys, {"class", "tags", "code", "blank_means", "names"}));
+    TableSpec labels = spec(keys);
+    labels.read.label_code = keys.has("code") ? keys.text("code") : options_.label_code;
+    labels.read.blank_means = keys.has("blank_means") ? keys.text("blank_means") : options_.blank_means;
+    labels.read.tags_column = keys.text("tags");
+    labels.read.labels_table = true;
     if (const toml::node* column = keys.node("class")) {
       const auto number = column->value_exact<std::int64_t>();
-      options.class_column = number ? std::to_string(*number) : keys.text("class");
+      labels.read.class_column = number ? std::to_string(*number) : keys.text("class");
     }
-    Part part;
-    part.name = "labels";
-    const auto files = keys.texts("file");
-    if (files.size() == 1 && files[0].ends_with(".npy") && options.label_code == "01-unknown") {
-      Array array = read_npy(file(files[0]));  // as we write it: used as it lies
-      if (array.type == Element::i8 && array.shape.size() == 2 && !array.column_major) {
-        data_.labels = {
-            array.owner,
-            {reinterpret_cast<const std::int8_t*>(array.bytes.data()), array.rows(), array.cols()}};
-        data_.label_names = numbered_names("label", array.cols());
-      }
-    }
-    if (data_.labels.empty()) {
-      FlatTable flat = read_files(keys, options, "[labels]");
-      part.ids = std::move(flat.ids);
-      if (flat.labels.empty() && flat.classes.empty()) {
-        flat.label_columns.resize(flat.column_count());
-        std::iota(flat.label_columns.begin(), flat.label_columns.end(), std::size_t{0});
-        if (keys.has("use"))
-          flat.label_columns = parse_ranges(keys.text("use"), flat.column_count(), path_ + ": [labels]");
-        if (flat.label_columns.empty()) fail(Exit::data, "{}: [labels] has no columns", path_);
-      }
-      take_labels(flat, options, path_, data_);
-    }
-    part.rows = data_.labels.rows();
-    if (keys.has("names")) {
-      auto names = names_file(keys.text("names"));
-      if (names.size() != data_.labels.cols())
-        fail(Exit::data, "{}: {} label names for {} labels", path_, names.size(), data_.labels.cols());
-      data_.label_names = std::move(names);
-    }
-    parts_.push_back(std::move(part));
+    join_.add_labels(labels, keys.has("names") ? file(keys.text("names")) : "");
   }
 
   template <class T>
@@ -311,114 +205,25 @@ class TomlReader {
     return {array.owner, {reinterpret_cast<const T*>(array.bytes.data()), 1, array.rows()}};
   }
 
-  void read_present(const std::string& where) {
+  Table<std::uint8_t> read_present(const std::string& where) const {
     const Array array = read_npy(where);
     if (array.type != Element::u8 || array.shape.size() != 2 || array.column_major)
       fail(Exit::data, "{}: holds {} of {}, expected rows x views of uint8", where, element_name(array.type),
            shape_text(array.shape));
-    data_.present = {array.owner,
-                     {reinterpret_cast<const std::uint8_t*>(array.bytes.data()), array.rows(), array.cols()}};
-  }
-
-  // Lays the parts side by side: by id where they have ids, by position where none has.
-  void join(const Keys& keys) {
-    std::vector<std::string> order;
-    const auto numbers = keys.get<std::int64_t>("row_numbers", -1);
-    if (numbers >= 0) {
-      std::uint64_t rows = 0;
-      for (const auto& part : parts_) rows += part.rows;
-      check_backed(static_cast<std::uint64_t>(numbers), rows, "rows", path_);
-      order = numbered_names("", static_cast<std::size_t>(numbers));
-    } else if (keys.has("ids")) {
-      order = names_file(keys.text("ids"));
-    }
-    const bool any_ids = std::ranges::any_of(parts_, [](const Part& p) { return !p.ids.empty(); });
-    std::unordered_map<std::string_view, std::uint32_t> place;
-    if (any_ids && order.empty()) {
-      std::unordered_map<std::string_view, bool> seen;
-      for (const auto& part : parts_)
-        for (const auto& id : part.ids)
-          if (seen.emplace(id, true).second) order.push_back(id);
-    }
-    data_.rows = !order.empty() ? order.size() : parts_.empty() ? 0 : parts_[0].rows;
-    for (std::size_t i = 0; i < order.size(); ++i)
-      if (!place.emplace(order[i], static_cast<std::uint32_t>(i)).second)
-        fail(Exit::data, "{}: the id '{}' comes twice", path_, order[i]);
-    bool gaps =
-        std::ranges::any_of(present_, [](const auto& p) { return std::ranges::find(p, 0) != p.end(); });
-    std::vector<std::vector<std::int64_t>> rows(parts_.size());  // of each item in each part; -1 = not there
-    for (std::size_t k = 0; k < parts_.size(); ++k) {
-      const Part& part = parts_[k];
-      if (part.ids.empty()) {
-        if (any_ids && order.size() != part.rows)
-          fail(Exit::data,
-               "{}: '{}' has {} rows and no ids, so it cannot be joined with the others ({} items)", path_,
-               part.name, part.rows, order.size());
-        if (part.rows != data_.rows)
-          fail(Exit::data, "{}: '{}' has {} rows, '{}' has {}", path_, part.name, part.rows, parts_[0].name,
-               data_.rows);
-        continue;  // as it lies
-      }
-      rows[k].assign(data_.rows, -1);
-      for (std::size_t i = 0; i < part.ids.size(); ++i) {
-        const auto at = place.find(part.ids[i]);
-        if (at == place.end())
-          fail(Exit::data, "{}: the id '{}' of '{}' is not in the list of ids", path_, part.ids[i],
-               part.name);
-        if (rows[k][at->second] >= 0)
-          fail(Exit::data, "{}: the id '{}' comes twice in '{}'", path_, part.ids[i], part.name);
-        rows[k][at->second] = static_cast<std::int64_t>(i);
-      }
-      bool same = part.rows == data_.rows;
-      for (std::size_t i = 0; i < data_.rows && same; ++i) same = rows[k][i] == static_cast<std::int64_t>(i);
-      if (same) rows[k].clear();
-    }
-    const std::size_t m = data_.views.size();
-    for (std::size_t v = 0; v < m; ++v) {
-      gaps = gaps || std::ranges::find(rows[v], -1) != rows[v].end();
-      if (!rows[v].empty()) data_.views[v].features = gather_rows(data_.views[v], rows[v]);
-    }
-    if (gaps) {
-      Matrix<std::uint8_t> W(data_.rows, m);
-      for (std::size_t v = 0; v < m; ++v)
-        for (std::size_t i = 0; i < data_.rows; ++i) {
-          const std::int64_t row = rows[v].empty() ? static_cast<std::int64_t>(i) : rows[v][i];
-          W(i, v) =
-              row >= 0 && (present_[v].empty() || present_[v][static_cast<std::size_t>(row)] != 0) ? 1 : 0;
-        }
-      data_.present = std::move(W);
-    }
-    if (!data_.labels.empty() && !rows.back().empty()) {
-      Matrix<std::int8_t> labels(data_.rows, data_.labels.cols());
-      for (std::size_t i = 0; i < data_.rows; ++i) {
-        const std::int64_t row = rows.back()[i];
-        if (row < 0)
-          std::ranges::fill(labels.row(i), kUnknown);
-        else
-          std::ranges::copy(data_.labels.row(static_cast<std::size_t>(row)), labels.row(i).begin());
-      }
-      data_.labels = std::move(labels);
-    }
-    if (numbers < 0) data_.ids = std::move(order);
+    return {array.owner,
+            {reinterpret_cast<const std::uint8_t*>(array.bytes.data()), array.rows(), array.cols()}};
   }
 
   std::string path_;
   const ReadOptions& options_;
   fs::path folder_;
-  Dataset data_;
-  std::vector<Part> parts_;                         // the views, then the labels
-  std::vector<std::vector<std::uint8_t>> present_;  // of each view's own rows; empty = all
-  bool native_ = true;                              // every view is an array that can be used as it lies
+  Join join_;
 };
 
 }  // namespace
 
-Dataset read_toml_text(const std::string& text, const std::string& path, const ReadOptions& options) {
-  return TomlReader(path, options).read(text);
-}
-
 Dataset read_toml_dataset(const std::string& path, const ReadOptions& options) {
-  return read_toml_text(read_text(path, std::size_t{1} << 26), path, options);
+  return TomlReader(path, options).read(read_text(path, std::size_t{1} << 26));
 }
 
 }  // namespace lacuna

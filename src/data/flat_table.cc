@@ -1,11 +1,14 @@
 #include "data/flat_table.h"
 
 #include <algorithm>
+#include <bit>
+#include <cctype>
 #include <charconv>
 #include <cmath>
 #include <cstdlib>
 #include <limits>
 #include <numeric>
+#include <optional>
 #include <unordered_map>
 
 #include "base/error.h"
@@ -14,6 +17,7 @@
 #include "data/convert.h"
 #include "data/labels.h"
 #include "data/names.h"
+#include "data/text_file.h"
 
 namespace lacuna {
 namespace {
@@ -48,7 +52,8 @@ Csr take_sparse(const Csr& from, const std::vector<std::uint32_t>& columns) {
 
 std::size_t FlatTable::rows() const {
   if (!labels.empty()) return labels.rows();
-  if (const auto* dense = std::get_if<Table<float>>(&values)) return std::max(dense->rows(), classes.size());
+  if (const auto* dense = std::get_if<Table<float>>(&values))
+    return std::max({dense->rows(), classes.size(), tags.size()});
   return std::get<Csr>(values).start.cols() - 1;
 }
 
@@ -90,6 +95,8 @@ FlatTable transposed(FlatTable&& table) {
   out.notes = std::move(table.notes);
   std::visit([&](const auto& values) { out.values = transposed(values); }, table.values);
   out.ids = std::move(table.value_names);
+  out.has_ids = !out.ids.empty();
+  out.ignored = std::move(table.ignored);
   out.value_names = std::move(table.ids);
   for (std::size_t j = 0; j < out.value_names.size(); ++j) out.columns.push_back({out.value_names[j], j, 1});
   return out;
@@ -163,16 +170,16 @@ View take_view(FlatTable& table, const std::vector<std::size_t>& columns) {
   return view;
 }
 
-std::vector<std::uint8_t> settle_empty_cells(View& view, const std::string& empty, const std::string& where) {
+std::vector<std::uint8_t> settle_empty_cells(View& view, const std::string& empty, const std::string& where,
+                                             Dataset& data) {
   const std::size_t rows = view.rows(), cols = view.columns();
   std::vector<std::uint8_t> present(rows, 1);
   const auto refuse = [&](std::size_t i, std::size_t j) {
     const std::string column =
         view.column_names.empty() ? fmt::format("column {}", j) : fmt::format("'{}'", view.column_names[j]);
     fail(Exit::data,
-         "{}: view '{}', row {}: {} is empty but other cells of the row are not; an item lacks a whole view "
-         "or none of it "
-         "(--empty zero or --empty mean fills such cells)",
+         "{}: view '{}', row {}: {} has no value (an empty cell, NA or the like) but other cells of the row have; "
+         "a view is present or missing as a whole (--empty zero or --empty mean fills such cells)",
          where, view.name, i, column);
   };
   if (const auto* csr = std::get_if<Csr>(&view.features)) {
@@ -204,46 +211,52 @@ std::vector<std::uint8_t> settle_empty_cells(View& view, const std::string& empt
     if (empty == "refuse") refuse(i, first);
     partly = true;
   }
-  if (!partly) return present;
-  std::vector<float> fill(cols, 0.f);
-  if (empty == "mean")
-    for (std::size_t j = 0; j < cols; ++j) {
-      double sum = 0, count = 0;
-      for (std::size_t i = 0; i < rows; ++i)
-        if (!std::isnan(table(i, j))) {
-          sum += double{table(i, j)};
-          ++count;
-        }
-      if (count > 0) fill[j] = static_cast<float>(sum / count);
-    }
+  data.empty_cells = data.empty_cells || (partly && empty == "mean");
+  if (!partly || empty == "mean") return present;
   Matrix<float> filled(rows, cols);
   for (std::size_t i = 0; i < rows; ++i)
-    for (std::size_t j = 0; j < cols; ++j) filled(i, j) = std::isnan(table(i, j)) ? fill[j] : table(i, j);
+    for (std::size_t j = 0; j < cols; ++j) filled(i, j) = std::isnan(table(i, j)) ? 0.f : table(i, j);
   view.features = std::move(filled);
   return present;
+}
+
+std::vector<std::size_t> chosen_labels(const FlatTable& table, const std::vector<std::string>& chosen,
+                                       const std::string& where) {
+  std::vector<std::size_t> labels;
+  const auto names_one = [&](const std::string& name) {
+    return std::ranges::any_of(table.columns, [&](const auto& column) { return column.name == name; });
+  };
+  const auto number = chosen.size() == 1 && !names_one(chosen[0]) ? parse_int(chosen[0]) : std::nullopt;
+  if (!number) {
+    for (const auto& name : chosen) labels.push_back(find_column(table, name, where));
+    return labels;
+  }
+  const auto count = static_cast<std::int64_t>(table.column_count());
+  if (*number == 0 || *number > count || *number < -count)
+    fail(Exit::usage, "{}: {} label columns were asked for, there are {} columns", where, chosen[0], count);
+  labels.resize(static_cast<std::size_t>(std::abs(*number)));
+  std::iota(labels.begin(), labels.end(), *number < 0 ? 0u : static_cast<std::size_t>(count - *number));
+  return labels;
 }
 
 std::vector<std::size_t> take_labels(FlatTable& table, const ReadOptions& options, const std::string& where,
                                      Dataset& data) {
   std::vector<std::size_t> labels = table.label_columns;
-  const auto count = static_cast<std::int64_t>(table.column_count());
-  if (options.label_columns != 0) {
-    if (std::abs(options.label_columns) > count)
-      fail(Exit::usage, "{}: {} label columns were asked for, there are {} columns", where,
-           std::abs(options.label_columns), count);
-    labels.resize(static_cast<std::size_t>(std::abs(options.label_columns)));
-    std::iota(labels.begin(), labels.end(),
-              options.label_columns < 0 ? 0u : static_cast<std::size_t>(count - options.label_columns));
-  }
+  if (!options.label_columns.empty()) labels = chosen_labels(table, options.label_columns, where);
+  std::ranges::sort(labels);  // the order of the columns wins over that of any list of names
   if (!table.labels.empty()) {
     data.labels = table.labels;
     data.label_names = table.label_names;
+  } else if (!table.tags.empty()) {
+    tag_labels(table.tags, options.blank_means, data);
   } else if (!table.classes.empty()) {
     one_hot_labels(table.classes, data);
   } else if (!labels.empty()) {
-    std::ranges::sort(labels);  // the order of the columns wins over that of any list of names
-    const Matrix<float> values = take_dense(table, labels);
+    Matrix<float> values = take_dense(table, labels);
     if (values.cols() != labels.size()) fail(Exit::data, "{}: a label has more than two values", where);
+    if (options.blank_means == "no")
+      for (float& x : values.values())
+        if (std::bit_cast<std::uint32_t>(x) == std::bit_cast<std::uint32_t>(kBlankCell)) x = 0;
     data.labels = decode_labels(values, options.label_code, where);
     for (std::size_t k = 0; k < labels.size(); ++k) {
       const std::string name = table.column(labels[k]).name;
@@ -266,23 +279,27 @@ Dataset assemble(FlatTable&& table, const ReadOptions& options, const std::strin
   const auto add = [&](const std::string& name, const std::vector<std::size_t>& columns) {
     View view = take_view(table, columns);
     view.name = name;
-    present.push_back(settle_empty_cells(view, options.empty, where));
+    present.push_back(settle_empty_cells(view, options.empty, where, data));
     data.views.push_back(std::move(view));
   };
   std::vector<bool> used(table.column_count());
   for (const auto& text : options.views) {
     const auto equals = text.find('=');
-    if (equals == std::string::npos || equals == 0)
-      fail(Exit::usage, "--views takes NAME=A-B, not '{}'", text);
-    const auto columns = parse_ranges(std::string_view(text).substr(equals + 1), table.column_count(), where);
+    const std::string name = text.substr(0, equals);
+    if (name.empty() || (equals == std::string::npos && options.views.size() > 1))
+      fail(Exit::usage, "--views takes NAME=A-B, or NAME alone for all columns, not '{}'", text);
+    const auto columns =
+        equals == std::string::npos
+            ? rest
+            : parse_ranges(std::string_view(text).substr(equals + 1), table.column_count(), where);
     for (auto c : columns) {
       if (!std::ranges::binary_search(rest, c))
-        fail(Exit::usage, "{}: column {} of view '{}' is a label", where, c, text.substr(0, equals));
+        fail(Exit::usage, "{}: column {} of view '{}' is a label", where, c, name);
       used[c] = true;
     }
-    add(text.substr(0, equals), columns);
+    add(name, columns);
   }
-  if (options.views.empty() && !rest.empty()) add("features", rest);
+  if (options.views.empty() && !rest.empty()) add(kSingleView, rest);
   const auto left = std::ranges::count_if(rest, [&](std::size_t c) { return !used[c]; });
   if (!options.views.empty() && left > 0)
     data.notes.push_back(fmt::format("{} columns are in no view and are left aside", left));
@@ -298,7 +315,9 @@ Dataset assemble(FlatTable&& table, const ReadOptions& options, const std::strin
 bool parse_cell(std::string_view cell, float& out) {
   cell = trim(cell);
   if (cell.starts_with('+')) cell.remove_prefix(1);
-  if (cell.empty() || cell == "?" || cell == "NA") {
+  static constexpr std::string_view kNothing[] = {"",     "?",    "NA",   "N/A", "n/a", "#N/A", "#NA", "na",
+                                                  "null", "NULL", "None", "<NA>"};
+  if ((cell.empty() || !(cell[0] >= '0' && cell[0] <= '9')) && std::ranges::find(kNothing, cell) != std::end(kNothing)) {
     out = kEmpty;
     return true;
   }
@@ -316,6 +335,17 @@ bool parse_cell(std::string_view cell, float& out) {
     float ignored = 0;
     return whole.has_value() && to_float(*whole, ignored);
   }
+  return true;
+}
+
+bool parse_yes_no(std::string_view cell, float& out) {
+  cell = trim(cell);
+  if (cell.empty() || cell.size() > 5) return false;
+  std::string word(cell);
+  for (char& c : word) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+  const bool yes = word == "yes" || word == "true" || word == "y" || word == "t";
+  if (!yes && word != "no" && word != "false" && word != "n" && word != "f") return false;
+  out = yes ? 1.f : 0.f;
   return true;
 }
 
@@ -343,8 +373,8 @@ std::vector<std::string> read_lines(const std::string& path) {
     options.id_column = "0";
     return read_csv(path, options).ids;
   }
-  const auto file = MappedFile::open(path);
-  Lines lines(file->text());
+  const TextFile file = open_text(path);
+  Lines lines(file.text);
   std::string_view line;
   while (lines.next(line)) out.push_back(utf8_or_latin1(line));
   while (!out.empty() && trim(out.back()).empty()) out.pop_back();

@@ -3,6 +3,8 @@
 // several.
 #pragma once
 
+#include <bit>
+#include <cstdint>
 #include <string>
 #include <string_view>
 #include <variant>
@@ -22,7 +24,11 @@ struct FlatTable {
   std::vector<std::string> value_names;    // one a column of `values`; empty = the file names none
   std::variant<Table<float>, Csr> values;  // (n, d); NaN = an empty cell
   std::vector<std::string> ids;            // empty, or n
+  bool has_ids = false;                    // it has a column of ids, called
+  std::string id_name;                     //   so
   std::vector<std::string> classes;        // of the class column, where one was asked for
+  std::vector<std::string> tags;           // of a column that holds a list of tags a row
+  std::vector<std::string> ignored;        // columns that were left out as asked
   std::vector<std::size_t> label_columns;  // columns of the file that it declares to be labels itself
   Table<std::int8_t> labels;               // labels that are no columns (LIBSVM, lists); empty otherwise
   std::vector<std::string> label_names;    // of `labels`
@@ -40,7 +46,7 @@ FlatTable read_arff(const std::string& path, const ReadOptions& options);
 FlatTable read_libsvm(const std::string& path, const ReadOptions& options);
 FlatTable read_lear(const std::string& path, const ReadOptions& options);
 FlatTable read_matrix_market(const std::string& path, const ReadOptions& options);
-FlatTable read_topic_lists(const std::string& path);  // .clist: `name: id,id,...`
+FlatTable read_topic_lists(const std::string& path, const ReadOptions& options);  // .clist: `name: id,id,...`
 FlatTable read_array_table(const std::string& path,
                            const ReadOptions& options);  // .npy, or a variable of .npz, .mat
 FlatTable read_table(const std::string& path, const std::string& format, const ReadOptions& options);
@@ -57,8 +63,9 @@ std::size_t find_column(const FlatTable& table, const std::string& column, const
 View take_view(FlatTable& table, const std::vector<std::size_t>& columns);
 Matrix<float> take_dense(const FlatTable& table, const std::vector<std::size_t>& columns);
 // Rows whose cells are all empty are missing (0 in the result); rows with some are treated as `empty` says
-// (refuse, zero, mean).
-std::vector<std::uint8_t> settle_empty_cells(View& view, const std::string& empty, const std::string& where);
+// (refuse, zero, or mean: left to the model, and data.empty_cells says so).
+std::vector<std::uint8_t> settle_empty_cells(View& view, const std::string& empty, const std::string& where,
+                                             Dataset& data);
 // The labels of the table: its own, declared or chosen columns, or its class column. Gives the columns that
 // are left.
 std::vector<std::size_t> take_labels(FlatTable& table, const ReadOptions& options, const std::string& where,
@@ -66,9 +73,13 @@ std::vector<std::size_t> take_labels(FlatTable& table, const ReadOptions& option
 
 Dataset assemble(FlatTable&& table, const ReadOptions& options, const std::string& where);
 
-// One cell of a text file. Empty, ?, NaN and NA are NaN. False where it is no number, or an integer that
-// float32 cannot hold exactly.
+// One cell of a text file. Empty, ?, NaN, NA, null and their kin are NaN. False where it is no number, or an
+// integer that float32 cannot hold exactly.
 bool parse_cell(std::string_view cell, float& out);
+// yes and no, true and false, in any case, as 1 and 0.
+bool parse_yes_no(std::string_view cell, float& out);
+// A cell with nothing in it: NaN like any other absent number, but to be told from NA where labels are read.
+inline const float kBlankCell = std::bit_cast<float>(0x7FC00001u);
 [[noreturn]] void refuse_cell(const std::string& where, std::size_t line, const std::string& column,
                               std::string_view cell);
 

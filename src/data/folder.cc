@@ -25,6 +25,10 @@ AtomicFolder::AtomicFolder(std::string path) : path_(std::move(path)) {
       fail(Exit::failed, "{}: is a file; a data set of this form is a folder", path_);
     if (!fs::is_empty(path_, error) && !fs::exists(path_ + "/dataset.toml", error))
       fail(Exit::failed, "{}: holds something other than a data set and is not replaced", path_);
+    for (const auto& entry : fs::recursive_directory_iterator(path_, error))
+      if (is_protected(entry.path().string()))
+        fail(Exit::usage, "{}: holds {}, which was read by this command, and is not replaced", path_,
+             entry.path().string());
   }
   temporary_ = fmt::format("{}.tmp-{}-{}", path_, getpid(), counter++);
   make_directories(temporary_);

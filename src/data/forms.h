@@ -1,21 +1,32 @@
-// One reader and one writer a form, behind read_dataset and write_dataset. Readers fill name, views, gaps,
-// labels, ids and notes; read_dataset does what is common (label names, the final check).
+// The forms of data sets, one row of a table each (readers.cc), behind read_dataset and write_dataset. Readers fill
+// name, views, gaps, labels, ids and notes; read_dataset does what is common (label names, the final check).
+//
+// To add a form: a file with its reader, its row in the table, and tests/fuzz/corpus/ENDING/seed.
 #pragma once
 
 #include <string>
+#include <vector>
 
 #include "data/dataset.h"
+#include "data/flat_table.h"
 #include "data/readers.h"
 
 namespace lacuna {
 
+struct Form {
+  std::string name;                  // of --format
+  std::vector<std::string> endings;  // in small letters
+  FlatTable (*read_table)(const std::string& path, const ReadOptions& options);  // null: not one table
+  Dataset (*read)(const std::string& path, const ReadOptions& options);          // null: what its table makes
+  void (*write)(const Dataset& data, const std::string& path);                   // null: only read
+  std::vector<std::string> options;  // of ReadOptions, those that mean something to it
+};
+const std::vector<Form>& forms();
+
 Dataset read_npz_dataset(const std::string& path, const ReadOptions& options);
 Dataset read_mat_dataset(const std::string& path, const ReadOptions& options);
 Dataset read_toml_dataset(const std::string& path, const ReadOptions& options);  // the path of dataset.toml
-// The same for the text of a dataset.toml that would lie at `path`.
-Dataset read_toml_text(const std::string& text, const std::string& path, const ReadOptions& options);
-Dataset read_csv_folder(const std::string& path,
-                        const ReadOptions& options);  // CSV files without a dataset.toml
+Dataset read_csv_folder(const std::string& path, const ReadOptions& options);  // tables without a dataset.toml
 Dataset read_h5ad_dataset(const std::string& path, const ReadOptions& options);  // .h5mu as well
 void write_h5ad_dataset(const Dataset& data, const std::string& path);          // of one view
 void write_h5mu_dataset(const Dataset& data, const std::string& path);

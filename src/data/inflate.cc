@@ -9,8 +9,16 @@
 namespace lacuna {
 
 Inflate::Inflate(Bytes input, Wrapping wrapping, std::string where, std::uint64_t offset)
-    : input_(input), where_(std::move(where)), offset_(offset), size_(input.size()) {
-  if (inflateInit2(&stream_, wrapping == Wrapping::zlib ? MAX_WBITS : -MAX_WBITS) != Z_OK)
+    : input_(input),
+      where_(std::move(where)),
+      offset_(offset),
+      size_(input.size()),
+      several_(wrapping == Wrapping::gzip) {
+  constexpr int kGzip = 16;
+  const int bits = wrapping == Wrapping::zlib   ? MAX_WBITS
+                   : wrapping == Wrapping::gzip ? MAX_WBITS + kGzip
+                                                : -MAX_WBITS;
+  if (inflateInit2(&stream_, bits) != Z_OK)
     fail(Exit::failed, "{}: zlib cannot start", where_);
 }
 
@@ -36,7 +44,8 @@ std::size_t Inflate::read(std::span<std::byte> out) {
     done += got;
     produced_ += got;
     if (status == Z_STREAM_END) {
-      ended_ = true;
+      ended_ = !several_ || stream_.avail_in + input_.size() < 2 || (stream_.avail_in > 0 && *stream_.next_in != 0x1f);
+      if (!ended_ && inflateReset(&stream_) != Z_OK) fail(Exit::failed, "{}: zlib cannot start again", where_);
     } else if (status != Z_OK || (got == 0 && stream_.avail_in == 0 && input_.empty())) {
       const std::uint64_t at = offset_ + size_ - input_.size() - stream_.avail_in;
       if (status == Z_BUF_ERROR || status == Z_OK)

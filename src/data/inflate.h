@@ -17,7 +17,8 @@ constexpr std::uint64_t kMostExpansion = 1032;
 
 class Inflate {
  public:
-  enum class Wrapping { none, zlib };  // zip entries have none, MATLAB variables have zlib's
+  // Zip entries have none, MATLAB variables have zlib's; gzip files may hold several streams, one after another.
+  enum class Wrapping { none, zlib, gzip };
   // `where` is put in front of messages; `offset` is the place of `input` in its file, for messages.
   Inflate(Bytes input, Wrapping wrapping, std::string where, std::uint64_t offset);
   ~Inflate();
@@ -35,7 +36,7 @@ class Inflate {
   std::uint64_t offset_, produced_ = 0;
   std::size_t size_;
   z_stream stream_{};
-  bool ended_ = false;
+  bool several_ = false, ended_ = false;
 };
 
 // Reads the stream to its end without keeping it, and fails unless it holds at least `claimed` bytes. For

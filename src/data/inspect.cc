@@ -11,6 +11,7 @@
 
 #include "base/text.h"
 #include "base/threads.h"
+#include "data/ids.h"
 #include "data/prepare.h"
 
 namespace lacuna {
@@ -29,6 +30,12 @@ std::string many(std::uint64_t count, const char* one, const char* several) {
 
 std::string percent(double value) {
   return fmt::format("{:.1f} %", 100 * value);
+}
+
+std::string some(const std::vector<std::string>& names) {
+  constexpr std::size_t kShown = 12;
+  std::string text = join({names.begin(), names.begin() + static_cast<std::ptrdiff_t>(std::min(kShown, names.size()))}, ", ");
+  return names.size() > kShown ? fmt::format("{} and {} more", text, names.size() - kShown) : text;
 }
 
 // What one chunk of rows says about a view; chunks are merged in order.
@@ -273,26 +280,42 @@ void advise_views(const Report& r, std::vector<std::string>& advice) {
                     many(r.duplicates, "row repeats", "rows repeat"), r.duplicate, r.duplicate_of));
 }
 
+void advise_ids(const Dataset& data, Report& report) {
+  constexpr std::size_t kMost = 1000, kShown = 5;
+  for (const auto& [right, wrong] : misspelt_ids(data, kMost))
+    report.misspelt.emplace_back(data.ids[right], data.ids[wrong]);
+  if (report.misspelt.empty()) return;
+  std::vector<std::string> pairs;
+  for (std::size_t k = 0; k < std::min(kShown, report.misspelt.size()); ++k)
+    pairs.push_back(fmt::format("'{}' and '{}'", report.misspelt[k].second, report.misspelt[k].first));
+  if (report.misspelt.size() > kShown) pairs.push_back(fmt::format("{} more", report.misspelt.size() - kShown));
+  report.advice.push_back(
+      fmt::format("{} of ids may be one item that is spelt in two ways, its views and labels on different rows: {}",
+                  many(report.misspelt.size(), "pair", "pairs"), join(pairs, ", ")));
+}
+
 void advise_labels(const Report& r, std::vector<std::string>& advice) {
-  std::uint64_t never = 0, rare = 0, no_negative = 0;
+  std::uint64_t rare = 0;
+  std::vector<std::string> never, no_negative;
   constexpr std::uint64_t kRare = 10;
   for (const auto& label : r.labels) {
-    never += label.positives == 0;
+    if (label.positives == 0) never.push_back(label.name);
     rare += label.positives > 0 && label.positives < kRare;
-    no_negative += label.positives > 0 && label.positives == label.known;
+    if (label.positives > 0 && label.positives == label.known) no_negative.push_back(label.name);
   }
   const auto c = r.labels.size();
-  if (never > 0)
-    advice.push_back(
-        fmt::format("{} of {} labels without a known positive: they cannot be learned", never, c));
+  if (!never.empty())
+    advice.push_back(fmt::format("{} of {} labels without a known positive: they cannot be learned ({})",
+                                 never.size(), c, some(never)));
   if (rare > 0)
     advice.push_back(fmt::format(
         "{} of {} labels with fewer than {} known positives: hard to learn, and their figures jump from "
         "split to split",
         rare, c, kRare));
-  if (no_negative > 0)
-    advice.push_back(fmt::format("{} of {} labels without a known negative: nothing tells where they end",
-                                 no_negative, c));
+  if (!no_negative.empty())
+    advice.push_back(fmt::format("{} of {} labels without a known negative: nothing tells where they end ({}); if "
+                                 "blank means no, say --blank-means no",
+                                 no_negative.size(), c, some(no_negative)));
   const double bare = share(static_cast<double>(r.rows_without_positive), static_cast<double>(r.rows));
   if (r.rows_without_positive > 0)
     advice.push_back(fmt::format("{} no known positive label ({})",
@@ -331,6 +354,7 @@ Report inspect(const Dataset& data) {
   if (data.views.empty()) report.advice.push_back("there are no views: it can be inspected, not trained on");
   if (data.labels.empty())
     report.advice.push_back("there are no labels: a model can predict for it, none can be trained on it");
+  advise_ids(data, report);
   advise_views(report, report.advice);
   advise_labels(report, report.advice);
   return report;

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "data/dataset.h"
@@ -42,6 +43,7 @@ struct Report {
   std::uint64_t rows_without_positive = 0;      // rows with no known positive
   std::uint64_t duplicates = 0;                 // rows that repeat an earlier row in every view
   std::size_t duplicate_of = 0, duplicate = 0;  // the first such pair
+  std::vector<std::pair<std::string, std::string>> misspelt;  // ids that may be one: (likely right, likely wrong)
   std::vector<std::string> advice;              // what will hurt, in plain words
 };
 

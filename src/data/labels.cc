@@ -9,6 +9,7 @@
 #include "base/error.h"
 #include "base/files.h"
 #include "base/text.h"
+#include "data/flat_table.h"
 #include "data/names.h"
 #include "data/readers.h"
 
@@ -87,6 +88,71 @@ void one_hot_labels(const std::vector<std::string>& classes, Dataset& data) {
       std::ranges::fill(labels.row(i), kUnknown);
     else
       labels(i, column[classes[i]]) = 1;
+  }
+  data.labels = std::move(labels);
+  data.label_names = std::move(names);
+}
+
+std::vector<std::string> split_tags(std::string_view list) {
+  list = trim(list);
+  const bool brackets = list.size() >= 2 && ((list.front() == '[' && list.back() == ']') ||
+                                             (list.front() == '{' && list.back() == '}') ||
+                                             (list.front() == '(' && list.back() == ')'));
+  if (brackets) list = trim(list.substr(1, list.size() - 2));
+  char separator = ',';
+  if (!brackets) {
+    bool found = false;
+    for (const char c : {';', '|'})
+      if (!found && list.find(c) != std::string_view::npos) separator = c, found = true;
+  }
+  std::vector<std::string> tags;
+  const auto add = [&](std::string_view tag) {
+    tag = trim(tag);
+    if (!tag.empty() && std::ranges::find(tags, tag) == tags.end()) tags.emplace_back(tag);
+  };
+  while (!list.empty()) {
+    if (list[0] == '"' || list[0] == '\'') {  // a quoted tag may hold separators
+      const auto close = list.find(list[0], 1);
+      const auto end = close == std::string_view::npos ? close : list.find_first_not_of(" \t", close + 1);
+      if (close != std::string_view::npos && (end == std::string_view::npos || list[end] == separator)) {
+        add(list.substr(1, close - 1));
+        list.remove_prefix(end == std::string_view::npos ? list.size() : end + 1);
+        list = trim(list);
+        continue;
+      }
+    }
+    const auto end = list.find(separator);
+    add(list.substr(0, end));
+    list = end == std::string_view::npos ? std::string_view() : trim(list.substr(end + 1));
+  }
+  return tags;
+}
+
+void tag_labels(const std::vector<std::string>& lists, const std::string& blanks, Dataset& data) {
+  constexpr std::size_t kMost = 65536;
+  std::map<std::string, std::size_t, std::less<>> column;
+  std::vector<std::string> names;
+  std::vector<std::vector<std::size_t>> rows(lists.size());
+  std::size_t uses = 0;
+  std::vector<bool> absent(lists.size());  // nothing there, or NA
+  for (std::size_t i = 0; i < lists.size(); ++i) {
+    float value = 0;
+    absent[i] = parse_cell(lists[i], value) && std::isnan(value);
+    if (absent[i]) continue;
+    for (auto& tag : split_tags(lists[i])) {
+      const auto [at, fresh] = column.emplace(tag, names.size());
+      if (fresh) names.push_back(std::move(tag));
+      rows[i].push_back(at->second);
+      ++uses;
+    }
+  }
+  if (names.size() > kMost || (names.size() > 1000 && names.size() > uses / 2))
+    fail(Exit::data, "{} different tags in {} rows: this column does not hold tags", names.size(), lists.size());
+  Matrix<std::int8_t> labels(lists.size(), names.size());
+  for (std::size_t i = 0; i < lists.size(); ++i) {
+    const bool unknown = blanks == "unknown" || (absent[i] && !(blanks == "no" && trim(lists[i]).empty()));
+    if (unknown) std::ranges::fill(labels.row(i), kUnknown);
+    for (const auto j : rows[i]) labels(i, j) = 1;
   }
   data.labels = std::move(labels);
   data.label_names = std::move(names);

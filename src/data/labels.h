@@ -2,6 +2,7 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "data/dataset.h"
@@ -17,6 +18,12 @@ Matrix<std::int8_t> decode_labels(MatrixView<const float> values, const std::str
 // One class number or name a row becomes one column a class, in the order of the numbers (names: as first
 // met).
 void one_hot_labels(const std::vector<std::string>& classes, Dataset& data);
+
+// One list of tags a row becomes one column a tag, as first met. A list is `sun; beach`, `sun|beach`, `sun, beach`,
+// or in brackets with quotes, as Python and JSON write it. A tag that is not in a list is a no, and a row without
+// any list is unknown; with blanks "no" such a row has no tag, with "unknown" only what is listed is known.
+void tag_labels(const std::vector<std::string>& lists, const std::string& blanks, Dataset& data);
+std::vector<std::string> split_tags(std::string_view list);
 
 // Names from a file with one a line (a words file). Exit::data unless there are `count` of them.
 std::vector<std::string> read_words(const std::string& path, std::size_t count);

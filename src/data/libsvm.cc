@@ -11,6 +11,7 @@
 #include "base/text.h"
 #include "data/flat_table.h"
 #include "data/names.h"
+#include "data/text_file.h"
 
 namespace lacuna {
 namespace {
@@ -31,8 +32,8 @@ std::optional<std::array<std::uint64_t, 3>> sizes_line(std::string_view line) {
 }  // namespace
 
 FlatTable read_libsvm(const std::string& path, const ReadOptions& options) {
-  const auto file = MappedFile::open(path);
-  std::string_view text = file->text(), line;
+  const TextFile file = open_text(path);
+  std::string_view text = file.text, line;
   std::optional<std::array<std::uint64_t, 3>> sizes = sizes_line(text.substr(0, text.find('\n')));
   Lines lines(text);
   if (sizes) lines.next(line);

@@ -11,6 +11,7 @@
 #include "base/text.h"
 #include "data/flat_table.h"
 #include "data/names.h"
+#include "data/text_file.h"
 
 namespace lacuna {
 namespace {
@@ -63,8 +64,8 @@ class MatrixMarket {
   explicit MatrixMarket(const std::string& path) : path_(path) {}
 
   std::variant<Table<float>, Csr> read() {
-    const auto file = MappedFile::open(path_);
-    Lines lines(file->text());
+    const TextFile file = open_text(path_);
+    Lines lines(file.text);
     std::string_view line;
     if (!lines.next(line)) fail(Exit::data, "{}: is empty", path_);
     banner_ = parse_banner(line, path_);
@@ -77,7 +78,7 @@ class MatrixMarket {
            banner_.coordinate ? "rows, columns and entries" : "rows and columns");
     rows_ = size(words[0], lines.number());
     columns_ = size(words[1], lines.number());
-    const std::uint64_t bytes = file->size();
+    const std::uint64_t bytes = file.text.size();
     if (banner_.coordinate) {
       const std::uint64_t count = size(words[2], lines.number());
       if (count > bytes / 4) fail(Exit::data, "{}: promises {} entries in {} bytes", path_, count, bytes);
@@ -196,9 +197,9 @@ FlatTable read_matrix_market(const std::string& path, const ReadOptions& options
   return table;
 }
 
-FlatTable read_topic_lists(const std::string& path) {
-  const auto file = MappedFile::open(path);
-  Lines lines(file->text());
+FlatTable read_topic_lists(const std::string& path, const ReadOptions&) {
+  const TextFile file = open_text(path);
+  Lines lines(file.text);
   std::string_view line;
   FlatTable table;
   std::unordered_map<std::string, std::size_t> place;
@@ -219,9 +220,9 @@ FlatTable read_topic_lists(const std::string& path) {
   }
   if (table.ids.empty()) fail(Exit::data, "{}: lists no items", path);
   // A topic costs a line and an item a word, their product must stay in proportion to the file.
-  if (table.ids.size() * table.label_names.size() > 256 * (file->size() + 4096))
+  if (table.ids.size() * table.label_names.size() > 256 * (file.text.size() + 4096))
     fail(Exit::data, "{}: {} items x {} topics are too many for {} bytes", path, table.ids.size(),
-         table.label_names.size(), file->size());
+         table.label_names.size(), file.text.size());
   Matrix<std::int8_t> labels(table.ids.size(), table.label_names.size());
   for (const auto& [i, j] : cells) labels(i, j) = 1;
   table.labels = std::move(labels);

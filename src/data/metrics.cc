@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <atomic>
 #include <cmath>
+#include <functional>
 #include <limits>
 
 #include "base/error.h"
@@ -202,6 +203,39 @@ std::vector<Column> sum_columns(MatrixView<const float> scores, MatrixView<const
   return columns;
 }
 
+// A single label leaves nothing to rank in a row: the items are ranked by it instead. Items with equal scores have
+// one place. Undefined without a positive or without a negative.
+void rank_items(MatrixView<const float> scores, MatrixView<const std::int8_t> truth, Metrics& metrics) {
+  std::vector<std::pair<float, std::int8_t>> items;
+  double P = 0;
+  for (std::size_t i = 0; i < scores.rows; ++i)
+    if (truth(i, 0) != kUnknown) {
+      items.emplace_back(scores(i, 0), truth(i, 0));
+      P += truth(i, 0);
+    }
+  const double known = static_cast<double>(items.size()), N = known - P;
+  metrics.auc = metrics.macro_auc;
+  metrics.ap = metrics.rl = metrics.oe = metrics.cov = kNaN;
+  if (P == 0 || N == 0) return;
+  std::ranges::sort(items, std::greater<>(), &std::pair<float, std::int8_t>::first);
+  double positives = 0, negatives = 0, precision = 0, wrong_pairs = 0, deepest = 0;
+  for (std::size_t begin = 0, end = 0; begin < items.size(); begin = end) {
+    double here = 0;  // positives with this score
+    for (end = begin; end < items.size() && items[end].first == items[begin].first; ++end)
+      here += items[end].second;
+    const auto size = static_cast<double>(end - begin);
+    positives += here;
+    negatives += size - here;
+    precision += here * positives / (positives + negatives);
+    wrong_pairs += here * negatives;
+    if (here > 0) deepest = positives + negatives;
+    if (begin == 0) metrics.oe = here / size;
+  }
+  metrics.ap = precision / P;
+  metrics.rl = 1 - wrong_pairs / (P * N);
+  metrics.cov = 1 - (deepest - 1) / known;
+}
+
 }  // namespace
 
 const std::vector<std::string>& metric_names() {
@@ -248,6 +282,7 @@ Metrics evaluate(MatrixView<const float> scores, MatrixView<const std::int8_t> t
   metrics.macro_auc = ratio(auc, auc_labels);
   metrics.macro_f1 = ratio(f1, f1_labels);
   metrics.micro_f1 = ratio(2 * tp, 2 * tp + wrong);
+  if (scores.cols == 1) rank_items(scores, truth, metrics);
   return metrics;
 }
 

@@ -1,6 +1,5 @@
 // Writing data sets as folders: the native form (.npy files that are memory-mapped when read) and CSV.
 #include <algorithm>
-#include <filesystem>
 
 #include "base/error.h"
 #include "base/files.h"
@@ -14,8 +13,6 @@
 
 namespace lacuna {
 namespace {
-
-namespace fs = std::filesystem;
 
 // A TOML basic string.
 std::string quoted(const std::string& text) {
@@ -219,27 +216,6 @@ void write_csv_folder(const Dataset& data, const std::string& path) {
   }
   write_text(folder.file("dataset.toml"), toml);
   folder.commit();
-}
-
-Dataset read_csv_folder(const std::string& path, const ReadOptions& options) {
-  // Without a dataset.toml the names of the files say it all: labels.csv, and one file a view.
-  std::vector<fs::path> files;
-  for (const auto& entry : fs::directory_iterator(path))
-    if (entry.path().extension() == ".csv" || entry.path().extension() == ".tsv")
-      files.push_back(entry.path());
-  std::sort(files.begin(), files.end());
-  std::string toml, labels;
-  for (const auto& file : files) {
-    const std::string name = quoted(file.filename().string());
-    const std::string id =
-        options.id_column.empty() ? "" : fmt::format("id_column = {}\n", quoted(options.id_column));
-    if (file.stem() == "labels")
-      labels = fmt::format("[labels]\nfile = {}\n{}", name, id);
-    else
-      toml += fmt::format("[[views]]\nname = {}\nfile = {}\n{}", quoted(file.stem().string()), name, id);
-  }
-  if (files.empty()) fail(Exit::data, "{}: has neither a dataset.toml nor CSV files", path);
-  return read_toml_text(toml + labels, path + "/dataset.toml", options);
 }
 
 }  // namespace lacuna

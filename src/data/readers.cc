@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <unordered_map>
 
 #include "base/error.h"
 #include "base/text.h"
@@ -10,60 +11,138 @@
 #include "data/labels.h"
 #include "data/mat.h"
 #include "data/npy.h"
+#include "data/text_file.h"
 
 namespace lacuna {
 namespace {
 
 namespace fs = std::filesystem;
 
-const std::vector<std::string> kFormats = {"auto", "native", "mat",  "npz", "npy",   "csv",
-                                           "arff", "libsvm", "lear", "mtx", "clist", "h5ad"};
+const std::vector<std::string> kTable = {"label-code", "label-file", "label-columns", "views", "empty", "transpose"};
 
-std::string format_of(const std::string& path) {
-  static constexpr std::pair<const char*, const char*> kEndings[] = {
-      {".mat", "mat"},     {".npz", "npz"},     {".npy", "npy"},      {".csv", "csv"},
-      {".tsv", "csv"},     {".arff", "arff"},   {".svm", "libsvm"},   {".libsvm", "libsvm"},
-      {".fvec", "lear"},   {".hvecs", "lear"},  {".hvecs32", "lear"}, {".mtx", "mtx"},
-      {".clist", "clist"}, {".toml", "native"}, {".h5ad", "h5ad"},    {".h5mu", "h5ad"}};
-  std::error_code error;
-  if (fs::is_directory(path, error)) return fs::exists(path + "/dataset.toml", error) ? "native" : "csv";
-  const std::string ending = fs::path(path).extension().string();
-  for (const auto& [known, format] : kEndings)
-    if (ending == known) return format;
-  fail(Exit::data, "{}: the form of the data cannot be told from the ending '{}'; say --format ({})", path,
-       ending, join({kFormats.begin() + 1, kFormats.end()}, ", "));
+std::vector<std::string> with(std::vector<std::string> options, std::initializer_list<const char*> more) {
+  options.insert(options.end(), more.begin(), more.end());
+  return options;
 }
 
-bool is_table(const std::string& format) {
-  return format == "csv" || format == "arff" || format == "libsvm" || format == "lear" || format == "mtx" ||
-         format == "clist";
+std::vector<std::string> format_names() {
+  std::vector<std::string> names = {"auto"};
+  for (const Form& form : forms()) names.push_back(form.name);
+  return names;
+}
+
+const Form& form_named(const std::string& name) {
+  return *std::ranges::find(forms(), name, &Form::name);
+}
+
+const Form& form_of(const std::string& path) {
+  std::error_code error;
+  if (fs::is_directory(path, error)) return form_named(fs::exists(path + "/dataset.toml", error) ? "native" : "csv");
+  const std::string ending = ending_of(path);
+  for (const Form& form : forms())
+    if (std::ranges::find(form.endings, ending) != form.endings.end()) return form;
+  auto names = format_names();
+  names.erase(names.begin());
+  fail(Exit::data, "{}: the form of the data cannot be told from the ending '{}'; say --format ({})", path, ending,
+       join(names, ", "));
+}
+
+const Form& form_of(const std::string& path, const std::string& format) {
+  if (format.empty() || format == "auto") return form_of(path);
+  if (std::ranges::find(forms(), format, &Form::name) == forms().end())
+    fail(Exit::data, "{}: the form '{}' is unknown{}", path, format, did_you_mean(format, format_names()));
+  return form_named(format);
+}
+
+// What was asked for and means nothing here would be a silent mistake.
+void refuse_idle(const Form& form, const ReadOptions& options, const std::string& path) {
+  ReadOptions given = options, plain;
+  Options ours, defaults;
+  given.declare(ours);
+  plain.declare(defaults);
+  for (std::size_t k = 0; k < ours.all().size(); ++k) {
+    const Option& option = ours.all()[k];
+    if (option.name == "format" || option.text() == defaults.all()[k].text()) continue;
+    if (std::ranges::find(form.options, option.name) == form.options.end())
+      fail(Exit::usage, "{}: --{} has no effect on data of the form {}; leave it away", path, option.name, form.name);
+  }
 }
 
 // Labels of a table from a file of their own: a matrix of the same rows, or one class a line.
 void read_label_file(const ReadOptions& options, Dataset& data) {
   const std::string& path = options.label_file;
   Dataset labels;
+  std::vector<std::string> ids;
   if (path.ends_with(".txt")) {
     one_hot_labels(read_lines(path), labels);
   } else {
     ReadOptions plain;
     plain.label_code = options.label_code;
+    plain.blank_means = options.blank_means;
+    plain.labels_table = true;
     FlatTable table = read_table(path, "", plain);
-    if (table.labels.empty() && table.classes.empty())
+    ids = std::move(table.ids);
+    if (table.labels.empty() && table.classes.empty() && table.tags.empty())
       for (std::size_t c = 0; c < table.column_count(); ++c) table.label_columns.push_back(c);
     take_labels(table, plain, path, labels);
   }
-  if (labels.labels.rows() != data.rows)
-    fail(Exit::data, "{}: {} rows of labels, the views have {}", path, labels.labels.rows(), data.rows);
-  data.labels = labels.labels;
   data.label_names = labels.label_names;
+  if (ids.empty() || data.ids.empty()) {
+    if (!ids.empty())
+      fail(Exit::data, "{}: has ids and the table has none, so that rows cannot be joined; name its column of ids with "
+           "--id-column", path);
+    if (labels.labels.rows() != data.rows)
+      fail(Exit::data, "{}: {} rows of labels, the views have {}", path, labels.labels.rows(), data.rows);
+    data.labels = labels.labels;
+    return;
+  }
+  std::unordered_map<std::string_view, std::size_t> place;
+  for (std::size_t i = 0; i < ids.size(); ++i)
+    if (!place.emplace(ids[i], i).second) fail(Exit::data, "{}: the id '{}' comes twice", path, ids[i]);
+  Matrix<std::int8_t> joined(data.rows, labels.labels.cols());
+  std::size_t found = 0;
+  for (std::size_t i = 0; i < data.rows; ++i) {
+    const auto at = place.find(data.ids[i]);
+    if (at == place.end()) {
+      std::ranges::fill(joined.row(i), kUnknown);
+    } else {
+      std::ranges::copy(labels.labels.row(at->second), joined.row(i).begin());
+      ++found;
+    }
+  }
+  if (found == 0)
+    fail(Exit::data, "{}: none of its {} ids ('{}', ...) is an id of the table ('{}', ...)", path, ids.size(), ids[0],
+         data.ids[0]);
+  if (found < std::max(data.rows, ids.size()))
+    data.notes.push_back(fmt::format("{} of {} rows have labels in {}, which has {}", found, data.rows, path, ids.size()));
+  data.labels = std::move(joined);
 }
 
 }  // namespace
 
+const std::vector<Form>& forms() {
+  static const std::vector<Form> table = {
+      {"native", {".toml"}, nullptr, read_toml_dataset, write_native_folder, {"label-code", "empty", "blank-means"}},
+      {"mat", {".mat"}, read_array_table, read_mat_dataset, write_mat_dataset, {"label-code", "label-file"}},
+      {"npz", {".npz"}, read_array_table, read_npz_dataset, write_npz_dataset, {"label-code", "label-file"}},
+      {"npy", {".npy"}, read_array_table, read_npz_dataset, nullptr, {}},
+      {"h5ad", {".h5ad"}, nullptr, read_h5ad_dataset, write_h5ad_dataset, {"labels", "views"}},
+      {"h5mu", {".h5mu"}, nullptr, read_h5ad_dataset, write_h5mu_dataset, {"labels", "views"}},
+      {"csv", {".csv", ".tsv"}, read_csv, nullptr, write_csv_folder,
+       with(kTable, {"class-column", "tags-column", "blank-means", "ignore-columns", "id-column", "header"})},
+      {"arff", {".arff"}, read_arff, nullptr, nullptr, with(kTable, {"id-column"})},
+      {"libsvm", {".libsvm", ".svm"}, read_libsvm, nullptr, nullptr,
+       {"label-file", "views", "columns", "empty", "transpose"}},
+      {"lear", {".fvec", ".hvecs", ".hvecs32"}, read_lear, nullptr, nullptr, kTable},
+      {"mtx", {".mtx"}, read_matrix_market, nullptr, nullptr, kTable},
+      {"clist", {".clist"}, read_topic_lists, nullptr, nullptr, {}},
+  };
+  return table;
+}
+
 void ReadOptions::declare(Options& options) {
   const auto group = options.group("reading the data");
-  options.add("format", format, "form of the data, where its name does not tell").choices(kFormats);
+  options.add("format", format, "form of the data, where its name does not tell").choices(format_names());
   options
       .add("label-code", label_code,
            "what label numbers mean: 01, pm1 (-1/1), pm1-unknown (-1/0/1 = no/unknown/yes), 01-unknown (-1 = "
@@ -78,19 +157,31 @@ void ReadOptions::declare(Options& options) {
         .metavar("[MOD/]obs:COLUMN,...");
     labels_declared = true;
   }
-  options.add("label-columns", label_columns, "labels are the last (negative: first) so many columns");
+  options
+      .add("label-columns", label_columns,
+           "the columns that are labels, by name; or how many: the last N (-N: the first)")
+      .metavar("NAME,...|N");
   options.add("class-column", class_column, "the column that holds one class a row (name or number)")
       .metavar("COLUMN");
+  options.add("tags-column", tags_column, "the column that holds a list of tags a row: sun;beach (name or number)")
+      .metavar("COLUMN");
+  options
+      .add("blank-means", blank_means,
+           "an empty label cell, or a tag that a list does not name (auto: empty is unknown, not listed is no)")
+      .choices({"auto", "no", "unknown"});
+  options.add("ignore-columns", ignore_columns, "columns of a table to leave out").metavar("NAME,...");
   options
       .add("views", views,
-           "views as column ranges: timbre=0-63,rhythm=64-71; of .h5ad and .h5mu: X,pca=obsm/X_pca")
+           "views as column ranges: timbre=0-63,rhythm=64-71; NAME alone: all columns; of a folder of tables: those "
+           "to read; of .h5ad and .h5mu: X,pca=obsm/X_pca (a comma within a name is written \\,)")
       .metavar("NAME=A-B,...");
   options.add("id-column", id_column, "the column that holds ids (name or number)").metavar("COLUMN");
   options.add("header", header, "whether CSV and TSV open with column names").choices({"auto", "yes", "no"});
-  options.add("empty", empty, "what to do with a row of which some cells are empty")
+  options
+      .add("empty", empty, "what to do with a row of which some cells are empty (mean: of the training rows)")
       .choices({"refuse", "zero", "mean"});
   options.add("columns", columns, "columns of a LIBSVM file (0: the largest that occurs)").range(0, 4e9);
-  options.add("transpose", transpose, "items are the columns of the table");
+  options.add("transpose", transpose, "items are the columns of the table, not its rows");
 }
 
 FlatTable read_array_table(const std::string& path, const ReadOptions& options) {
@@ -120,30 +211,32 @@ FlatTable read_array_table(const std::string& path, const ReadOptions& options) 
   return table;
 }
 
-FlatTable read_table(const std::string& path, const std::string& given, const ReadOptions& options) {
-  const std::string format = given.empty() || given == "auto" ? format_of(path) : given;
-  if (format == "csv") return read_csv(path, options);
-  if (format == "arff") return read_arff(path, options);
-  if (format == "libsvm") return read_libsvm(path, options);
-  if (format == "lear") return read_lear(path, options);
-  if (format == "mtx") return read_matrix_market(path, options);
-  if (format == "clist") return read_topic_lists(path);
-  if (format == "npy" || format == "npz" || format == "mat") return read_array_table(path, options);
-  fail(Exit::data, "{}: the form '{}' holds no table{}", path, format, did_you_mean(format, kFormats));
+FlatTable read_table(const std::string& path, const std::string& format, const ReadOptions& options) {
+  const Form& form = form_of(path, format);
+  if (form.read_table == nullptr) fail(Exit::data, "{}: the form '{}' holds no table", path, form.name);
+  return form.read_table(path, options);
 }
 
 Dataset read_dataset(const std::string& path, const ReadOptions& options) {
   std::error_code error;
   if (!fs::exists(path, error)) fail(Exit::data, "{}: there is no such file or folder", path);
-  const std::string format = options.format == "auto" ? format_of(path) : options.format;
-  const bool folder = fs::is_directory(path, error);
+  const Form& form = form_of(path, options.format);
+  if (!options.allow_idle) refuse_idle(form, options, path);
+  const bool folder = fs::is_directory(path, error), native = form.read == read_toml_dataset;
   Dataset data;
-  if (format == "native") {
-    data = read_toml_dataset(folder ? path + "/dataset.toml" : path, options);
+  if (native) {
+    data = form.read(folder ? path + "/dataset.toml" : path, options);
   } else if (folder) {
     data = read_csv_folder(path, options);
-  } else if (is_table(format)) {
-    FlatTable table = read_table(path, format, options);
+  } else if (form.read != nullptr) {
+    data = form.read(path, options);
+    data.check(path, Dataset::Scan::shapes);  // before rows are looked at
+    find_missing_rows(data);
+  } else {
+    FlatTable table = form.read_table(path, options);
+    if (table.has_ids && table.id_name != "id")
+      table.notes.push_back(table.id_name.empty() ? "its unnamed first column holds ids"
+                                                  : fmt::format("its column '{}' holds ids", table.id_name));
     if (options.transpose) table = transposed(std::move(table));
     data = assemble(std::move(table), options, path);
     if (options.label_file.empty() || options.label_file.ends_with(".xml")) {
@@ -152,33 +245,24 @@ Dataset read_dataset(const std::string& path, const ReadOptions& options) {
     } else {
       find_label_names(path, options, data);
     }
-  } else {
-    data = format == "mat"    ? read_mat_dataset(path, options)
-           : format == "h5ad" ? read_h5ad_dataset(path, options)
-                              : read_npz_dataset(path, options);
-    data.check(path, Dataset::Scan::shapes);  // before rows are looked at
-    find_missing_rows(data);
   }
-  if (data.name.empty()) data.name = fs::path(path).stem().string();
-  if (format != "native")  // a native folder was checked by its own rules
+  if (data.name.empty()) data.name = stem_of(path);
+  if (!native)  // a native folder was checked by its own rules
     data.check(path, options.allow_non_finite ? Dataset::Scan::shapes : Dataset::Scan::values);
   return data;
 }
 
 void write_dataset(const Dataset& data, const std::string& path) {
+  if (data.empty_cells) fail(Exit::data, "{}: a data set with empty cells is not written; fill them first", path);
   data.check("the data set to be written");  // what is written is marked as checked
   const std::string ending = fs::path(path).extension().string();
-  if (ending == ".npz") return write_npz_dataset(data, path);
-  if (ending == ".mat") return write_mat_dataset(data, path);
-  if (ending == ".h5ad") return write_h5ad_dataset(data, path);
-  if (ending == ".h5mu") return write_h5mu_dataset(data, path);
-  if (ending == ".csv") return write_csv_folder(data, path);
-  static const std::vector<std::string> kForeign = {".npy", ".arff",  ".svm",  ".libsvm", ".mtx",
-                                                    ".tsv", ".hvecs", ".fvec", ".toml"};
-  if (std::ranges::find(kForeign, ending) != kForeign.end())
-    fail(Exit::usage,
-         "{}: {} files are only read; write .npz, .mat, .h5mu, .csv (a folder) or a native folder", path,
-         ending);
+  for (const Form& form : forms()) {
+    if (std::ranges::find(form.endings, ending) == form.endings.end()) continue;
+    if (form.write == nullptr || ending == ".toml" || ending == ".tsv")
+      fail(Exit::usage, "{}: {} files are only read; write .npz, .mat, .h5mu, .csv (a folder) or a native folder", path,
+           ending);
+    return form.write(data, path);
+  }
   write_native_folder(data, path);
 }
 

@@ -12,23 +12,32 @@
 namespace lacuna {
 
 struct ReadOptions {
-  std::string format = "auto";      // auto, native, mat, npz, npy, csv, arff, libsvm, lear, mtx, clist, h5ad
+  std::string format = "auto";      // auto, or the name of a form (data/forms.h)
   std::string label_code = "auto";  // what label numbers mean: auto, 01, pm1, pm1-unknown, 01-unknown
   std::vector<std::string> labels;  // columns of .h5ad and .h5mu that are labels: "rna/obs:celltype"
   std::string label_file;           // labels, or label names (Mulan XML, words), in a file of their own
-  std::int64_t label_columns = 0;   // labels are the last (negative: first) so many columns of a table
-  std::string class_column;         // the column of a table that holds one class a row
-  std::vector<std::string> views;   // column ranges: "timbre=0-63", "rhythm=64-71", "odd=0-3+17-20"
-  std::string id_column;            // the column that holds ids in CSV, TSV and ARFF
-  std::string header = "auto";      // whether CSV and TSV open with column names: auto, yes, no
-  std::string empty = "refuse";     // a view's row with some empty cells: refuse, zero, mean
-  std::int64_t columns = 0;         // columns of a LIBSVM file; 0 = the largest that occurs
-  bool transpose = false;           // items are the columns of the table
-  std::string variable;             // the array of an .npz or .mat file that is meant, in dataset.toml
+  std::vector<std::string> label_columns;   // their names, or one number: the last (negative: first) so many
+  std::string class_column;                 // the column of a table that holds one class a row
+  std::string tags_column;                  // the column of a table that holds a list of tags a row
+  std::string blank_means = "auto";         // an empty label cell, or a tag that a list does not name: no, unknown
+  std::vector<std::string> ignore_columns;  // of a table, left out
+  std::vector<std::string> views;  // of a table: column ranges ("timbre=0-63", "odd=0-3+17-20"), or one name for all
+                                   // columns; of a folder of tables: those that are read; of .h5ad: matrices
+  std::string id_column;           // the column that holds ids in CSV, TSV and ARFF
+  std::string header = "auto";     // whether CSV and TSV open with column names: auto, yes, no
+  std::string empty = "refuse";    // a view's row with some empty cells: refuse, zero, mean (of training rows)
+  std::int64_t columns = 0;        // columns of a LIBSVM file; 0 = the largest that occurs
+  bool transpose = false;          // items are the columns of the table
+  void declare(Options& options);
+
+  // Not for users: what readers tell each other.
+  std::string variable;           // the array of an .npz or .mat file that is meant, in dataset.toml
   bool lists = true;              // look for lists of names beside the file (.docs, .terms, _words.txt, .xml)
+  bool labels_table = false;      // the table holds labels and nothing else
+  bool several_tables = false;    // a column to ignore need not be in this one
   bool allow_non_finite = false;  // for those who report such values; everybody else refuses them
   bool labels_declared = false;   // the user could have named labels: not in predict
-  void declare(Options& options);
+  bool allow_idle = false;        // options that mean nothing to the form: for those who read several data sets
 };
 
 Dataset read_dataset(const std::string& path, const ReadOptions& options = {});

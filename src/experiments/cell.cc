@@ -269,7 +269,9 @@ const Shelf::Book& Shelf::data(const DataChoice& choice) {
   const std::string key = choice.path + "\n" + options_json(choice.read).dump();
   auto at = books_.find(key);
   if (at == books_.end()) {
-    Dataset data = read_dataset(choice.path, choice.read);
+    ReadOptions read = choice.read;
+    read.allow_idle = true;  // they were given for several data sets
+    Dataset data = read_dataset(choice.path, read);
     std::string hash = content_hash(data);
     at = books_.emplace(key, Book{std::move(data), std::move(hash)}).first;
   }

@@ -69,7 +69,10 @@ class Watcher final : public FitContext {
   void look(std::int64_t epoch) {
     if (std::find(epochs_.begin(), epochs_.end(), epoch) == epochs_.end()) return;
     if (!items_) {  // the preparation is fitted by now
-      items_ = model_.preparation().apply(test_, false);
+      const Dataset filled = model_.columns().filled(*test_.data);
+      Selection test = test_;
+      test.data = &filled;
+      items_ = model_.preparation().apply(test, false);
       // A random one of the rows with the most views.
       std::size_t most = 0;
       std::vector<std::size_t> fitting;

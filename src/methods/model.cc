@@ -78,12 +78,17 @@ void Model::set_preset(const std::string& name) {
   bind();  // the preset's values are the defaults from here on
 }
 
-void Model::fit(const Selection& train, const Selection& val, FitContext& context) {
+void Model::fit(const Selection& train_rows, const Selection& val_rows, FitContext& context) {
+  Selection train = train_rows, val = val_rows;
   if (train.data->views.empty()) fail(Exit::data, "{} has no views to learn from", train.data->name);
   if (train.data->labels.empty()) fail(Exit::data, "{} has no labels to learn from", train.data->name);
   if (train.rows.empty()) fail(Exit::data, "{}: no rows to learn from", train.data->name);
   const Aim aim = Aim::parse(settings_->aim);
   make_members();
+  columns_ = Columns::fit(train);
+  const Dataset filled = columns_.filled(*train.data), filled_val = columns_.filled(*val.data);
+  train.data = &filled;
+  val.data = &filled_val;
   preparations_.clear();
   for (const PrepareOptions& form : forms_) preparations_.push_back(Preparation::fit(train, form));
   label_names_ = train.data->label_names;
@@ -129,24 +134,6 @@ void Model::fit(const Selection& train, double hold_out, std::uint64_t seed) {
   fit(rows.learn, rows.val, context);
 }
 
-std::vector<int> Model::match_views(const Dataset& data) const {
-  std::vector<std::string> known;
-  for (const auto& view : preparation().views()) known.push_back(view.name);
-  for (const auto& view : data.views)
-    if (std::find(known.begin(), known.end(), view.name) == known.end())
-      fail(Exit::mismatch, "{}: the model has no view '{}'{} (it has {})", data.name, view.name,
-           did_you_mean(view.name, known), join(known, ", "));
-  std::vector<int> source;
-  for (const auto& view : preparation().views()) {
-    const std::size_t at = data.view_index(view.name);
-    source.push_back(at == data.views.size() ? -1 : static_cast<int>(at));
-    if (at < data.views.size() && data.views[at].columns() != view.columns)
-      fail(Exit::mismatch, "{}: view '{}' has {} columns, the model expects {}", data.name, view.name,
-           data.views[at].columns(), view.columns);
-  }
-  return source;
-}
-
 nlohmann::json Model::validation_record() const {
   if (!validated_) return record_;
   const auto& [scores, truth, decided] = *validated_;
@@ -165,16 +152,21 @@ nlohmann::json Model::validation_record() const {
 }
 
 Items Model::prepare(const Selection& selection) const {
-  return prepared(selection, match_views(*selection.data), forms_of_predictions_, false);
+  const Columns::Match match = columns_.match(*selection.data);
+  Selection matched = selection;
+  matched.data = &match.data;
+  return prepared(matched, match.source, forms_of_predictions_, false);
 }
 
 std::vector<ViewShape> Model::view_shapes(const std::string& empty) const {
-  if (empty == "mean")
-    fail(Exit::mismatch, "the model holds no means of its training rows; use --empty zero, or train anew");
   std::vector<ViewShape> shapes;
-  for (const auto& view : preparation().views()) {
-    ViewShape& shape = shapes.emplace_back(ViewShape{view.name, view.columns});
-    if (empty == "zero") shape.fill.assign(view.columns, 0.f);
+  for (const ViewColumns& view : columns_.views()) {
+    ViewShape& shape = shapes.emplace_back(ViewShape{view.view, view.count, view.names, {}});
+    if (empty == "zero") shape.fill.assign(view.count, 0.f);
+    if (empty != "mean") continue;
+    if (view.means.empty())
+      fail(Exit::mismatch, "the model holds no means of its training rows; use --empty zero, or train it again");
+    shape.fill = view.means;
   }
   return shapes;
 }
@@ -194,17 +186,17 @@ Matrix<float> Model::predict(const Selection& selection) const {
 
 void Model::predict(const Selection& selection, Sink sink) const {
   constexpr std::size_t kBlock = 2048;  // bounds the memory of prepared copies and of scores
-  const std::vector<int> source = match_views(*selection.data);
+  const Columns::Match match = columns_.match(*selection.data);
   Matrix<float> scores(std::min(kBlock, selection.rows.size()), label_names_.size());
-  Selection block{selection.data, selection.fold, {}, selection.hide_labels};
+  Selection block{&match.data, selection.fold, {}, selection.hide_labels};
   for (std::size_t begin = 0; begin < selection.rows.size(); begin += kBlock) {
     const std::size_t count = std::min(kBlock, selection.rows.size() - begin);
     const auto first = selection.rows.begin() + static_cast<std::ptrdiff_t>(begin);
     block.rows.assign(first, first + static_cast<std::ptrdiff_t>(count));
-    method_->predict(prepared(block, source, forms_of_predictions_, false), scores.view().top(count));
+    method_->predict(prepared(block, match.source, forms_of_predictions_, false), scores.view().top(count));
     sink(begin, scores.view().top(count));
     if (block.rows.back() - block.rows.front() + 1 == count)  // rows in the order of the file
-      for (const auto& view : selection.data->views) release_rows(view, block.rows.front(), count);
+      for (const auto& view : match.data.views) release_rows(view, block.rows.front(), count);
   }
 }
 
@@ -233,6 +225,7 @@ Tensors Model::tensors() const {
   Tensors file;
   method_->save(file);
   for (std::size_t k = 0; k < forms_of_predictions_; ++k) preparations_[k].save(file, form_prefix(k));
+  columns_.save(file);
   calibration_.save(file);
   file.metadata["schema"] = kSchema;
   file.metadata["method"] = method_->traits().name;
@@ -279,6 +272,9 @@ Model Model::load(const Tensors& file) {
         fail(Exit::data, "{}: preparation {} has {} views, the first has {}", file.path(), k, columns.size(),
              shape.columns.size());
     }
+    std::vector<ViewColumns> views;
+    for (const auto& view : model.preparation().views()) views.push_back({view.name, view.columns, {}, {}});
+    model.columns_ = Columns::load(file, std::move(views));
     model.method_->load(file, shape);
     model.version_ = meta.value("version", std::string());
     model.record_ = meta.value("validation", nlohmann::json());

@@ -13,6 +13,7 @@
 #include <string>
 #include <vector>
 
+#include "data/columns.h"
 #include "data/dataset.h"
 #include "data/item_block.h"
 #include "methods/calibrate.h"
@@ -50,8 +51,8 @@ class Model {
   // from resampling the validation rows. Null without such rows, or in files of versions before 0.2.
   nlohmann::json validation_record() const;
 
-  // Views are matched by name; a data set may lack views. A view of the wrong size is Exit::mismatch with
-  // both sizes; so is a view that the model does not know. Const and re-entrant.
+  // Views and their columns are matched by name (data/columns.h); a data set need not have all views. A view or
+  // a column that the model does not know, or that is not there, is Exit::mismatch. Const and re-entrant.
   Matrix<float> predict(const Dataset& data) const;
   Matrix<float> predict(const Selection& selection) const;
   // The same in blocks, for more rows than memory holds scores: sink(first row of the block, scores (k, c)).
@@ -76,6 +77,7 @@ class Model {
   static Model load(const Tensors& file);
 
   const std::vector<std::string>& label_names() const { return label_names_; }
+  const Columns& columns() const { return columns_; }  // views with their columns; match() tells what predict does
   const Preparation& preparation() const { return preparations_.front(); }  // of the first member
   const std::vector<Preparation>& preparations() const { return preparations_; }
   const std::string& version() const { return version_; }  // of the program that fitted it; empty if unknown
@@ -87,7 +89,6 @@ class Model {
   void make_members();  // turns the method into an ensemble where the settings say so
   Items prepared(const Selection& selection, const std::vector<int>& source, std::size_t forms,
                  bool with_labels) const;
-  std::vector<int> match_views(const Dataset& data) const;
 
   std::unique_ptr<Method> method_;
   std::unique_ptr<PrepareOptions> prepare_;
@@ -103,6 +104,7 @@ class Model {
   std::vector<PrepareOptions> forms_;
   std::size_t forms_of_predictions_ = 1;
   std::vector<Preparation> preparations_;
+  Columns columns_;
   std::vector<std::string> label_names_;
   Calibration calibration_;
   std::string version_;

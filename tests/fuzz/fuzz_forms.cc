@@ -97,15 +97,6 @@ bool read_lines_of_items(std::string_view text, bool json) {
 
 }  // namespace
 
-const std::vector<std::string>& fuzz_forms() {
-  static const std::vector<std::string> forms = {
-      "npy",    "npz",   "mat",         "mat73",     "csv",       "tsv",   "arff", "libsvm",
-      "fvec",   "hvecs", "hvecs32",     "mtx",       "clist",     "toml",  "xml",  "words",
-      "safetensors",     "folds-npz",   "folds-mat", "h5ad",      "h5mu",  "infer", "jsonl",
-      "csv-items"};
-  return forms;
-}
-
 bool fuzz_form(const std::string& form, std::span<const unsigned char> bytes, const std::string& folder) {
   try {
     if (form == "safetensors") {
@@ -135,6 +126,14 @@ bool fuzz_form(const std::string& form, std::span<const unsigned char> bytes, co
           std::string("%%MatrixMarket matrix coordinate real general\n2 3 2\n1 1 5\n2 3 6\n"));
       put(inner + "/m.ids", std::string("y\nz\n"));
       put(inner + "/dataset.toml", bytes);
+      read_and_use(inner);
+    } else if (form == "tags" || form == "folder") {  // a folder of tables: its labels, or one of its views
+      const std::string inner = folder + "/tables";
+      std::filesystem::create_directories(inner);
+      put(inner + "/a.csv", std::string("id,x,y\np1,1,2\np2,3,4\np3,5,6\n"));
+      put(inner + "/b.csv", std::string("Sample_ID;z\np3;0,5\np1;1,5\n"));
+      put(inner + "/labels.csv", std::string("id,sun,sea\np1,yes,no\np2,,no\np3,no,yes\n"));
+      put(inner + (form == "tags" ? "/labels.csv" : "/b.csv"), bytes);
       read_and_use(inner);
     } else if (form == "xml") {
       put(folder + "/labels.arff",

@@ -1,0 +1,47 @@
+// What a model remembers of the columns of each view: their names, and their means over the training rows. By
+// these a data set is brought into the form that the model was trained on, whatever file it came from.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "base/tensors.h"
+#include "data/items.h"
+
+namespace lacuna {
+
+struct ViewColumns {
+  std::string view;
+  std::size_t count = 0;
+  std::vector<std::string> names;  // empty where the training data had none
+  std::vector<float> means;        // of the present training instances; empty in models of version 0.1
+};
+
+class Columns {
+ public:
+  static Columns fit(const Selection& train);
+
+  struct Match {
+    Dataset data;                    // shares what needed no change
+    std::vector<int> source;         // of each view of the model: its position in data.views, -1 = absent
+    std::vector<std::string> notes;  // what was decided that a user should know
+  };
+  // Views are matched by name, and the columns of a view by theirs: they are put into the model's order, and a
+  // missing or an unknown one is Exit::mismatch. Where one side has no names, columns are taken in their order.
+  // Empty cells of present instances become the training means.
+  //
+  // A table that was read alone has a view of no name in particular ("features"); it is taken for the view that
+  // the file is named after, or for the only one of the model.
+  Match match(const Dataset& data) const;
+  // The same data with empty cells filled.
+  Dataset filled(const Dataset& data) const;
+
+  const std::vector<ViewColumns>& views() const { return views_; }
+  void save(Tensors& file) const;
+  static Columns load(const Tensors& file, std::vector<ViewColumns> views);  // the views with their counts
+
+ private:
+  std::vector<ViewColumns> views_;
+};
+
+}  // namespace lacuna

@@ -1,0 +1,329 @@
+#include "data/join.h"
+
+#include <algorithm>
+#include <filesystem>
+#include <numeric>
+#include <unordered_map>
+#include <unordered_set>
+
+#include "base/error.h"
+#include "base/text.h"
+#include "data/forms.h"
+#include "data/ids.h"
+#include "data/names.h"
+#include "data/npy.h"
+
+namespace lacuna {
+namespace {
+
+namespace fs = std::filesystem;
+using Names = std::vector<std::string>;
+using Set = std::unordered_set<std::string_view>;
+
+std::string file_name(const std::string& path) {
+  return fs::path(path).filename().string();
+}
+
+// "'a', 'b', 'c', ...".
+std::string first_few(const Names& names) {
+  Names shown;
+  for (std::size_t i = 0; i < std::min<std::size_t>(names.size(), 3); ++i) shown.push_back("'" + names[i] + "'");
+  if (names.size() > 3) shown.emplace_back("...");
+  return join(shown, ", ");
+}
+
+std::size_t common_with(const Set& ids, const Names& names) {
+  return static_cast<std::size_t>(
+      std::ranges::count_if(names, [&](const std::string& name) { return ids.contains(name); }));
+}
+
+FlatTable stack(std::vector<FlatTable>&& tables, const Names& files, const std::string& where) {
+  if (tables.size() == 1) return std::move(tables[0]);
+  FlatTable out;
+  out.columns = tables[0].columns;
+  out.value_names = tables[0].value_names;
+  out.source_type = tables[0].source_type;
+  out.has_ids = tables[0].has_ids;
+  out.id_name = tables[0].id_name;
+  std::size_t rows = 0;
+  for (std::size_t k = 0; k < tables.size(); ++k) {
+    if (tables[k].width() != tables[0].width() || !std::holds_alternative<Table<float>>(tables[k].values))
+      fail(Exit::data, "{}: {} has {} columns, {} has {}; dense tables of one width can follow each other", where,
+           files[k], tables[k].width(), files[0], tables[0].width());
+    if (tables[k].value_names != tables[0].value_names)
+      fail(Exit::data, "{}: the columns of {} are not named like those of {}; tables that follow each other have "
+           "the same columns in the same order", where, files[k], files[0]);
+    rows += tables[k].rows();
+  }
+  Matrix<float> values(rows, tables[0].width());
+  std::size_t i = 0;
+  for (auto& table : tables) {
+    const auto& from = std::get<Table<float>>(table.values);
+    for (std::size_t r = 0; r < from.rows(); ++r, ++i) std::ranges::copy(from.row(r), values.row(i).begin());
+    for (auto [to, own] : {std::pair{&out.ids, &table.ids}, {&out.classes, &table.classes}, {&out.tags, &table.tags}})
+      to->insert(to->end(), own->begin(), own->end());
+  }
+  out.values = std::move(values);
+  return out;
+}
+
+}  // namespace
+
+Names read_names(const std::string& path) {
+  if (!path.ends_with(".npy")) return read_lines(path);
+  const Array array = read_npy(path);
+  if (array.type != Element::text)
+    fail(Exit::data, "{}: holds {}, expected texts", path, element_name(array.type));
+  return array.text;
+}
+
+FlatTable Join::read_files(const TableSpec& spec, const std::string& name) {
+  if (spec.files.empty()) fail(Exit::data, "{}: {} names no file", where_, name);
+  std::vector<FlatTable> tables;
+  for (const auto& file : spec.files) {
+    FlatTable table = read_table(file, spec.read.format, spec.read);
+    for (const auto& note : table.notes) data_.notes.push_back(fmt::format("{}: {}", file_name(file), note));
+    tables.push_back(spec.transpose ? transposed(std::move(table)) : std::move(table));
+  }
+  FlatTable table = stack(std::move(tables), spec.files, where_);
+  ignored_.insert(ignored_.end(), table.ignored.begin(), table.ignored.end());
+  if (!spec.ids_file.empty()) {
+    table.ids = read_names(spec.ids_file);
+    table.has_ids = true;
+  }
+  if (!table.ids.empty() && table.ids.size() != table.rows())
+    fail(Exit::data, "{}: {} has {} rows but {} ids", where_, name, table.rows(), table.ids.size());
+  if (!spec.columns_file.empty()) {
+    table.value_names = read_names(spec.columns_file);
+    if (table.value_names.size() != table.width())
+      fail(Exit::data, "{}: {} has {} columns but {} column names", where_, name, table.width(),
+           table.value_names.size());
+    table.columns.clear();
+    for (std::size_t j = 0; j < table.width(); ++j) table.columns.push_back({table.value_names[j], j, 1});
+  }
+  return table;
+}
+
+void Join::add_part(const TableSpec& spec, FlatTable& table, std::string name, std::size_t rows) {
+  const bool has_ids = table.has_ids || !table.ids.empty();
+  parts_.push_back({std::move(name), spec.files[0], rows, std::move(table.ids), has_ids,
+                    spec.transpose ? "" : table.id_name, !spec.read.id_column.empty()});
+}
+
+void Join::add_view(const TableSpec& spec) {
+  FlatTable table = read_files(spec, fmt::format("view '{}'", spec.name));
+  arrays_only_ = arrays_only_ && spec.files[0].ends_with(".npy") && table.source_type == "float32";
+  const std::size_t rows = table.rows();
+  std::vector<std::size_t> columns(table.column_count());
+  std::iota(columns.begin(), columns.end(), std::size_t{0});
+  if (!spec.use.empty())
+    columns = parse_ranges(spec.use, columns.size(), fmt::format("{}: view '{}'", where_, spec.name));
+  View view = take_view(table, columns);
+  view.name = spec.name;
+  std::vector<std::uint8_t> present;
+  if (table.source_type == "text") present = settle_empty_cells(view, spec.read.empty, spec.files[0], data_);
+  add_part(spec, table, spec.name, rows);
+  present_.push_back(std::move(present));
+  data_.views.push_back(std::move(view));
+}
+
+void Join::add_view(View view, Names ids) {
+  const bool has_ids = !ids.empty();
+  parts_.push_back({view.name, where_, view.rows(), std::move(ids), has_ids, "", true});
+  present_.emplace_back();
+  data_.views.push_back(std::move(view));
+}
+
+void Join::add_labels(const TableSpec& spec, const std::string& label_names_file) {
+  FlatTable none;
+  if (spec.files.size() == 1 && spec.files[0].ends_with(".npy") && spec.read.label_code == "01-unknown") {
+    Array array = read_npy(spec.files[0]);  // as we write it: used as it lies
+    if (array.type == Element::i8 && array.shape.size() == 2 && !array.column_major) {
+      data_.labels = {array.owner,
+                      {reinterpret_cast<const std::int8_t*>(array.bytes.data()), array.rows(), array.cols()}};
+      data_.label_names = numbered_names("label", array.cols());
+      add_part(spec, none, "labels", data_.labels.rows());
+    }
+  }
+  if (data_.labels.empty()) {
+    FlatTable table = read_files(spec, "[labels]");
+    if (table.labels.empty() && table.classes.empty() && table.tags.empty() && spec.read.label_columns.empty()) {
+      table.label_columns.resize(table.column_count());
+      std::iota(table.label_columns.begin(), table.label_columns.end(), std::size_t{0});
+      if (!spec.use.empty())
+        table.label_columns = parse_ranges(spec.use, table.column_count(), where_ + ": [labels]");
+      if (table.label_columns.empty()) fail(Exit::data, "{}: [labels] has no columns", where_);
+    }
+    const auto rest = take_labels(table, spec.read, spec.files[0], data_);
+    if (!rest.empty() && spec.use.empty())
+      data_.notes.push_back(fmt::format("{}: {} of its columns are no labels and are left aside",
+                                        file_name(spec.files[0]), rest.size()));
+    add_part(spec, table, "labels", data_.labels.rows());
+  }
+  if (label_names_file.empty()) return;
+  Names names = read_names(label_names_file);
+  if (names.size() != data_.labels.cols())
+    fail(Exit::data, "{}: {} label names for {} labels", where_, names.size(), data_.labels.cols());
+  data_.label_names = std::move(names);
+}
+
+// What the tables of a folder have in common is all there is to go by.
+void Join::check_ids() {
+  std::vector<const Part*> with, without;
+  for (const Part& part : parts_) (part.has_ids ? with : without).push_back(&part);
+  if (with.empty()) {
+    if (parts_.size() > 1)
+      data_.notes.push_back("no table has a column of ids (id, sample, ...): rows are joined by their order");
+    return;
+  }
+  if (!without.empty())
+    fail(Exit::data,
+         "{}: {} has a column of ids ('{}') and {} has none ({} of {} tables have one), so that rows cannot be "
+         "joined; call the column 'id' in every table, or name it with --id-column",
+         where_, file_name(with[0]->file), with[0]->id_name, file_name(without[0]->file), with.size(), parts_.size());
+  for (std::size_t k = 0; k < data_.views.size() && parts_.size() > 1; ++k) check_upright(k);
+  const Part* first = nullptr;  // whose header says what its rows are
+  for (const Part* part : with) {
+    const std::string meaning = part->named_by_user ? "" : meaning_of_id(part->id_name);
+    if (meaning.empty()) continue;
+    if (first != nullptr && meaning != meaning_of_id(first->id_name))
+      fail(Exit::data,
+           "{}: the ids of {} are called '{}' and those of {} '{}'; if they are ids of the same things, say "
+           "--id-column 0 (the first column of each table)",
+           where_, file_name(first->file), first->id_name, file_name(part->file), part->id_name);
+    if (first == nullptr) first = part;
+  }
+  Names chosen;
+  for (const Part* part : with)
+    if (part->id_name != "id")
+      chosen.push_back(fmt::format("{} {}", file_name(part->file),
+                                   part->id_name.empty() ? "(unnamed first column)" : "'" + part->id_name + "'"));
+  if (!chosen.empty()) data_.notes.push_back(fmt::format("rows are joined by id: {}", join(chosen, ", ")));
+  for (std::size_t k = 0; k < parts_.size() && parts_.size() > 1; ++k) check_common(k);
+}
+
+std::unordered_set<std::string_view> Join::ids_besides(std::size_t k) const {
+  Set others;
+  for (std::size_t i = 0; i < parts_.size(); ++i)
+    if (i != k) others.insert(parts_[i].ids.begin(), parts_[i].ids.end());
+  return others;
+}
+
+// Genes as rows and samples as columns is how many tables of measurements lie.
+void Join::check_upright(std::size_t k) {
+  const Set others = ids_besides(k);
+  const View& view = data_.views[k];
+  const std::size_t rows = common_with(others, parts_[k].ids), columns = common_with(others, view.column_names);
+  if (columns <= rows || columns * 2 < std::min(others.size(), view.columns())) return;
+  fail(Exit::data,
+       "{}: the items are its columns, not its rows ({} of its {} columns are ids of the other tables, {} of its {} "
+       "rows); use --transpose",
+       parts_[k].file, columns, view.columns(), rows, parts_[k].rows);
+}
+
+void Join::check_common(std::size_t k) {
+  constexpr std::size_t kFew = 10;  // one of so many is too little to be no mistake
+  const Part& part = parts_[k];
+  const Set others = ids_besides(k);
+  const std::size_t common = common_with(others, part.ids), smaller = std::min(others.size(), part.ids.size());
+  const bool labelled = !data_.labels.empty();
+  if (common * kFew >= smaller && (common > 0 || smaller == 0)) return;
+  if (!labelled && smaller < kFew) return;  // a few new items may well have one view each
+  Names theirs;
+  for (std::size_t i = 0; i < parts_.size() && theirs.size() < 3; ++i)
+    if (i != k) theirs.insert(theirs.end(), parts_[i].ids.begin(), parts_[i].ids.end());
+  const auto strange = std::ranges::find_if(part.ids, [&](const auto& id) { return !others.contains(id); });
+  Names candidates;
+  for (const auto id : others)
+    if (candidates.size() < 5000) candidates.emplace_back(id);
+  std::ranges::sort(candidates);
+  const std::string near = strange == part.ids.end() ? "" : nearest(*strange, candidates);
+  fail(Exit::data, "{}: {} of its {} ids occur in the other tables ({} ids): it has {}, they have {}{}; the tables do "
+       "not belong together, or their ids are written differently (a dataset.toml joins them as they are)",
+       part.file, common == 0 ? "none" : fmt::format("only {}", common), part.ids.size(), others.size(),
+       first_few(part.ids), first_few(theirs),
+       near.empty() ? "" : fmt::format(" (is '{}' the same as '{}'?)", *strange, near));
+}
+
+// The row of each item in each part; -1 = not there, nothing = as it lies.
+std::vector<std::vector<std::int64_t>> Join::place(const Names& order) {
+  const bool any_ids = std::ranges::any_of(parts_, [](const Part& p) { return !p.ids.empty(); });
+  std::unordered_map<std::string_view, std::uint32_t> places;
+  for (std::size_t i = 0; i < order.size(); ++i)
+    if (!places.emplace(order[i], static_cast<std::uint32_t>(i)).second)
+      fail(Exit::data, "{}: the id '{}' comes twice", where_, order[i]);
+  std::vector<std::vector<std::int64_t>> rows(parts_.size());
+  for (std::size_t k = 0; k < parts_.size(); ++k) {
+    const Part& part = parts_[k];
+    if (part.ids.empty()) {
+      if (any_ids && order.size() != part.rows)
+        fail(Exit::data, "{}: '{}' has {} rows and no ids, so it cannot be joined with the others ({} items)", where_,
+             part.name, part.rows, order.size());
+      if (part.rows != data_.rows)
+        fail(Exit::data, "{}: '{}' has {} rows, '{}' has {}", where_, part.name, part.rows, parts_[0].name, data_.rows);
+      continue;
+    }
+    rows[k].assign(data_.rows, -1);
+    for (std::size_t i = 0; i < part.ids.size(); ++i) {
+      const auto at = places.find(part.ids[i]);
+      if (at == places.end())
+        fail(Exit::data, "{}: the id '{}' of '{}' is not in the list of ids", where_, part.ids[i], part.name);
+      if (rows[k][at->second] >= 0)
+        fail(Exit::data, "{}: the id '{}' comes twice, in rows {} and {} (from 0)", part.file, part.ids[i],
+             rows[k][at->second], i);
+      rows[k][at->second] = static_cast<std::int64_t>(i);
+    }
+    bool same = part.rows == data_.rows;
+    for (std::size_t i = 0; i < data_.rows && same; ++i) same = rows[k][i] == static_cast<std::int64_t>(i);
+    if (same) rows[k].clear();
+  }
+  return rows;
+}
+
+Dataset Join::finish(Names order, std::optional<std::uint64_t> row_numbers) {
+  if (wary_) check_ids();
+  if (row_numbers) {
+    std::uint64_t rows = 0;
+    for (const auto& part : parts_) rows += part.rows;
+    check_backed(*row_numbers, rows, "rows", where_);
+    order = numbered_names("", static_cast<std::size_t>(*row_numbers));
+  }
+  if (order.empty()) {
+    Set seen;
+    for (const auto& part : parts_)
+      for (const auto& id : part.ids)
+        if (seen.insert(id).second) order.push_back(id);
+  }
+  data_.rows = !order.empty() ? order.size() : parts_.empty() ? 0 : parts_[0].rows;
+  const auto rows = place(order);
+  bool gaps = std::ranges::any_of(present_, [](const auto& p) { return std::ranges::find(p, 0) != p.end(); });
+  const std::size_t m = data_.views.size();
+  for (std::size_t v = 0; v < m; ++v) {
+    gaps = gaps || std::ranges::find(rows[v], -1) != rows[v].end();
+    if (!rows[v].empty()) data_.views[v].features = gather_rows(data_.views[v], rows[v]);
+  }
+  if (gaps) {
+    Matrix<std::uint8_t> W(data_.rows, m);
+    for (std::size_t v = 0; v < m; ++v)
+      for (std::size_t i = 0; i < data_.rows; ++i) {
+        const std::int64_t row = rows[v].empty() ? static_cast<std::int64_t>(i) : rows[v][i];
+        W(i, v) = row >= 0 && (present_[v].empty() || present_[v][static_cast<std::size_t>(row)] != 0) ? 1 : 0;
+      }
+    data_.present = std::move(W);
+  }
+  if (!data_.labels.empty() && !rows.back().empty()) {
+    Matrix<std::int8_t> labels(data_.rows, data_.labels.cols());
+    for (std::size_t i = 0; i < data_.rows; ++i) {
+      const std::int64_t row = rows.back()[i];
+      if (row < 0)
+        std::ranges::fill(labels.row(i), kUnknown);
+      else
+        std::ranges::copy(data_.labels.row(static_cast<std::size_t>(row)), labels.row(i).begin());
+    }
+    data_.labels = std::move(labels);
+  }
+  if (!row_numbers) data_.ids = std::move(order);
+  return std::move(data_);
+}
+
+}  // namespace lacuna

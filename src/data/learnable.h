@@ -1,0 +1,15 @@
+// Whether there is anything to learn, before hours are spent on finding out.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "data/items.h"
+
+namespace lacuna {
+
+// Throws Exit::data, with what to do, if the rows can teach nothing: no row has both a view and a known label, or
+// no label has both a known positive and a known negative. Otherwise what will be weak, one sentence each.
+std::vector<std::string> check_learnable(const Selection& train, const Selection& val);
+
+}  // namespace lacuna

@@ -1,0 +1,25 @@
+// A text as its readers want it, whatever was done to it: gzip is unpacked, UTF-16 becomes UTF-8, and a byte
+// order mark is cut off. A plain file stays mapped.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <string_view>
+
+namespace lacuna {
+
+struct TextFile {
+  std::shared_ptr<const void> owner;
+  std::string_view text;
+};
+
+// Exit::data for damaged gzip, and for text that would grow beyond what is sensible: memory stays a bounded
+// multiple of the file's size.
+TextFile open_text(const std::string& path);
+
+// The ending that tells the form, in small letters and without .gz: "DATA/Genes.CSV.gz" has ".csv".
+std::string ending_of(const std::string& path);
+// The file's name without that ending: "Genes".
+std::string stem_of(const std::string& path);
+
+}  // namespace lacuna
