@@ -118,7 +118,7 @@ TEST_F(ShowProgram, OlderFilesLoad) {
   older.metadata = file.metadata;
   for (const char* key : {"version", "validation", "column_names"}) older.metadata.erase(key);
   for (const auto& [name, tensor] : file.all())
-    if (!name.starts_with("means.")) {
+    if (!name.starts_with("columns.")) {
       if (tensor.shape.size() == 2)
         older.put_copy(name, file.matrix(name));
       else
