@@ -220,8 +220,7 @@ void print_estimate(const Plan& plan, const BenchOptions& bench, Shelf& shelf, d
 void print_estimate_sum(double total, double most) {
   fmt::print(
       "in all about {} on {} threads, at most about {} of memory; networks and classical methods are "
-      "estimated by "
-      "their own arithmetic, to a factor of two or so\n",
+      "estimated from their operation counts, roughly\n",
       duration_text(total), threads(), bytes_text(most));
 }
 
