@@ -12,7 +12,7 @@ int main() {
   model.save("photos.safetensors");
 
   const auto trained = lacuna::Model::load("photos.safetensors");
-  const auto scores = trained.predict(lacuna::read_dataset("new.npz"));  // (items, labels); views may lack
+  const auto scores = trained.predict(lacuna::read_dataset("new.npz"));  // (items, labels); views may be missing
   const auto tagged = trained.decide(scores);                            // by thresholds of the held-out rows
   for (std::size_t j = 0; j < tagged.cols(); ++j)
     if (tagged(0, j)) std::printf("%s %.2f\n", trained.label_names()[j].c_str(), double{scores(0, j)});

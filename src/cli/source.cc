@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <filesystem>
+#include <nlohmann/json.hpp>
 
 #include "base/error.h"
 #include "base/files.h"
@@ -43,10 +45,28 @@ void check_outputs(const Options& options) {
   for (const auto& out : outputs)
     for (const auto& input : inputs)
       if (out != "-") check_apart(out, input);
+  for (std::size_t i = 0; i < outputs.size(); ++i)
+    for (std::size_t j = i + 1; j < outputs.size(); ++j)
+      if (outputs[i] != "-" &&
+          std::filesystem::weakly_canonical(outputs[i]) == std::filesystem::weakly_canonical(outputs[j]))
+        fail(Exit::usage, "{} and {} are the same file: one output would replace the other", outputs[i],
+             outputs[j]);
+}
+
+namespace {
+bool notes_are_events = false;  // set once, by the flag --json-events
+}  // namespace
+
+void tell_as_events() {
+  notes_are_events = true;
 }
 
 void tell(const std::string& path, const std::vector<std::string>& notes) {
-  for (const auto& note : notes) fmt::print(stderr, "{}: {}\n", path, note);
+  for (const auto& note : notes)
+    if (notes_are_events)
+      fmt::print(stderr, "{}\n", nlohmann::json{{"event", "note"}, {"path", path}, {"text", note}}.dump());
+    else
+      fmt::print(stderr, "{}: {}\n", path, note);
 }
 
 namespace {

@@ -49,6 +49,7 @@ int train(const Arguments& arguments) {
        "  lacuna train photos.npz --out photos.safetensors\n"
        "  lacuna train corel5k.mat --folds folds.mat --fold 0 --preset authors --out m.safetensors --json\n"
        "  lacuna train photos.npz --out photos.safetensors --resume\n"});
+  if (flags.json_events) tell_as_events();
   if (flags.out.empty()) fail(Exit::usage, "lacuna train needs --out MODEL (see lacuna train --help)");
   const auto check_files = [&] {
     check_writable(flags.out);

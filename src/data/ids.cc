@@ -19,7 +19,8 @@ std::string plain(std::string_view text) {
   std::string out;
   for (const char c : text) {
     const auto byte = static_cast<unsigned char>(c);
-    if (byte >= 0x80 || std::isalnum(byte) != 0) out += static_cast<char>(byte < 0x80 ? std::tolower(byte) : byte);
+    if (byte >= 0x80 || std::isalnum(byte) != 0)
+      out += static_cast<char>(byte < 0x80 ? std::tolower(byte) : byte);
   }
   return out;
 }
@@ -36,7 +37,8 @@ bool differ_by_a_slip(std::string_view a, std::string_view b) {
   if (rest_a.empty()) return true;
   if (is_digit(rest_a[0]) || is_digit(rest_b[0])) return false;
   if (rest_a.substr(1) == rest_b.substr(1)) return true;
-  return rest_a.size() > 1 && rest_a[0] == rest_b[1] && rest_a[1] == rest_b[0] && rest_a.substr(2) == rest_b.substr(2);
+  return rest_a.size() > 1 && rest_a[0] == rest_b[1] && rest_a[1] == rest_b[0] &&
+         rest_a.substr(2) == rest_b.substr(2);
 }
 
 // How much a row has: its views, and 1 for known labels.
@@ -51,10 +53,11 @@ std::size_t parts(const Dataset& data, std::size_t i, std::vector<bool>& has) {
 }  // namespace
 
 std::string meaning_of_id(const std::string& header) {
-  static const std::vector<std::string> kNothing = {"",     "id",    "ids", "unnamed0",   "rowname", "rownames",
-                                                    "row",  "index", "key", "identifier", "name",    "names",
-                                                    "uid",  "uuid"};
+  static const std::vector<std::string> kNothing = {"",         "id",    "ids",   "unnamed0", "rowname",
+                                                    "rownames", "row",   "index", "key",      "identifier",
+                                                    "name",     "names", "uid",   "uuid"};
   std::string name = plain(header);
+  if (name.empty() && !trim(header).empty()) return header;  // "#" or "%" is a name, an empty header is none
   if (std::ranges::find(kNothing, name) != kNothing.end()) return "";
   for (const char* ending : {"identifier", "barcode", "ids", "id", "names", "name", "s"})
     if (const std::string_view e = ending; name.size() > e.size() && name.ends_with(e)) {
@@ -67,9 +70,10 @@ std::string meaning_of_id(const std::string& header) {
 bool is_id_name(const std::string& header) {
   // The last ones are of rows that should be columns; whoever joins tables finds that out by their ids.
   static const std::vector<std::string> kRows = {
-      "sample", "patient", "subject",   "case",      "barcode", "donor", "person", "specimen", "item",    "participant",
-      "entity", "cell",    "submitter", "accession", "image",   "file",  "record", "individual",
-      "gene",   "probe",   "feature",   "protein",   "symbol",  "genesymbol", "hugosymbol", "cpg"};
+      "sample",   "patient", "subject",     "case",       "barcode", "donor",     "person",
+      "specimen", "item",    "participant", "entity",     "cell",    "submitter", "accession",
+      "image",    "file",    "record",      "individual", "gene",    "probe",     "feature",
+      "protein",  "symbol",  "genesymbol",  "hugosymbol", "cpg"};
   const std::string meaning = meaning_of_id(header);
   return meaning.empty() || std::ranges::find(kRows, meaning) != kRows.end();
 }
@@ -96,9 +100,8 @@ std::vector<Misspelt> misspelt_ids(const Dataset& data, std::size_t most) {
       const auto [begin, end] = keys.equal_range(key);
       for (auto at = begin; at != end; ++at) {
         const std::size_t j = at->second;
-        if (std::ranges::any_of(found, [&](const Misspelt& m) {
-              return (m.a == i && m.b == j) || (m.a == j && m.b == i);
-            }))
+        if (std::ranges::any_of(
+                found, [&](const Misspelt& m) { return (m.a == i && m.b == j) || (m.a == j && m.b == i); }))
           continue;
         const std::string other = plain(data.ids[j]);
         if (form != other && !differ_by_a_slip(form, other)) continue;

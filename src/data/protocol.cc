@@ -12,18 +12,6 @@ namespace {
 
 constexpr const char* kLeaky = "leaky-prepare";
 
-void drop_rows_without_view(Selection& selection) {
-  const std::size_t views = selection.data->views.size();
-  std::vector<std::uint32_t> kept;
-  for (std::size_t i = 0; i < selection.rows.size(); ++i)
-    for (std::size_t v = 0; v < views; ++v)
-      if (selection.has(i, v)) {
-        kept.push_back(selection.rows[i]);
-        break;
-      }
-  selection.rows = std::move(kept);
-}
-
 }  // namespace
 
 const std::vector<std::string>& protocol_names() {
@@ -88,6 +76,18 @@ LearningRows learning_rows(const Selection& all, double hold_out, std::uint64_t 
   learn.erase(cut, learn.end());
   drop_rows_without_view(rows.learn);
   return rows;
+}
+
+void drop_rows_without_view(Selection& selection) {
+  const std::size_t views = selection.data->views.size();
+  std::vector<std::uint32_t> kept;
+  for (std::size_t i = 0; i < selection.rows.size(); ++i)
+    for (std::size_t v = 0; v < views; ++v)
+      if (selection.has(i, v)) {
+        kept.push_back(selection.rows[i]);
+        break;
+      }
+  selection.rows = std::move(kept);
 }
 
 Matrix<std::int8_t> true_labels(Selection selection) {

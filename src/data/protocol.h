@@ -2,9 +2,10 @@
 // experiment.
 //
 //   strict    the preparation is fitted on observed training instances; training, validation and test rows
-//   are disjoint authors   as the released program of MTD's authors behaves: the preparation sees all rows,
-//   and the test rows hold
-//             the validation rows, on which the epoch was chosen. It leaks, and whatever comes of it says so
+//             are disjoint
+//   authors   as the released program of MTD's authors behaves: the preparation sees all rows, and the test
+//             rows hold the validation rows, on which the epoch was chosen. It leaks, and whatever comes of
+//             it says so
 //
 // Under both, training rows without any view are left out (nothing can be learned from them), training labels
 // are those the fold leaves known, and the labels of validation and test rows are complete.
@@ -39,6 +40,9 @@ Selection part_of_fold(const Dataset& data, const Folds& folds, std::size_t fold
 // with `hold_out` of the rows for validation (at least 1, none if 0).
 LearningRows learning_rows(const Dataset& data, const Folds& folds, std::size_t fold);
 LearningRows learning_rows(const Selection& all, double hold_out, std::uint64_t seed);
+
+// A method has nothing to say about a row without any view: none learns from it, and no figure counts it.
+void drop_rows_without_view(Selection& selection);
 
 // The labels that figures are computed from: complete, whatever the fold hides; unknown where nobody knows
 // them.

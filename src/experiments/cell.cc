@@ -382,7 +382,8 @@ CellFiles run_cell(const CellSpec& spec, Shelf& shelf, const EpochWatch& watch) 
     fold = 0;
   }
   const auto [train, val] = learning_rows(*data, *folds, fold);
-  const Selection test = part_of_fold(*data, *folds, fold, Part::test, spec.protocol);
+  Selection test = part_of_fold(*data, *folds, fold, Part::test, spec.protocol);
+  drop_rows_without_view(test);  // as `evaluate` does
   if (test.rows.empty())
     fail(Exit::data, "{}: repetition {} leaves no rows for the test", data->name, spec.fold);
 
