@@ -83,7 +83,7 @@ const std::vector<Mistake>& mistakes() {
       {"a column too few", "predict {}/model {}/fewer --out {}/s.csv", 4, {"not there ('g3')"}},
       {"an unknown view", "predict {}/model {}/views --out {}/s.csv", 4, {"the model has no view 'dna'", "rna"}},
       {"a table of no known name", "predict {}/model {}/some.csv --out {}/s.csv", 4, {"--views NAME", "img, rna"}},
-      {"scores of other items", "evaluate {}/few.csv {}/data.npz", 4, {""}},
+      {"scores of other items", "evaluate {}/few.csv {}/data.npz", 4, {"none of its 1 items ('nobody')"}},
   };
   return list;
 }

@@ -39,7 +39,7 @@ class Plan {
   }
   // Marks the players of set s.
   void mark(std::size_t s, std::span<std::uint8_t> in) const {
-    for (std::size_t p = 0; p < players_; ++p) in[p] = exact_ ? s >> p & 1 : s == 1;
+    for (std::size_t p = 0; p < players_; ++p) in[p] = (exact_ ? s >> p & 1 : s) == 1 ? 1 : 0;
     if (exact_ || s < 2) return;
     const auto& order = orders_[(s - 2) / (players_ - 1)];
     for (std::size_t p = 0; p <= (s - 2) % (players_ - 1); ++p) in[order[p]] = 1;
