@@ -137,10 +137,10 @@ Model parse_learning(LearningFlags& flags, Options& options, const Arguments& ar
 }
 
 LearningRows rows_to_learn(const LearningFlags& flags, const Source& source) {
-  if (const std::string warning = protocol_warning(source.protocol()); !warning.empty())
-    fmt::print(stderr, "{}\n", warning);
-  LearningRows rows = source.has_folds() ? learning_rows(source.data(), source.folds(), source.fold())
-                                         : learning_rows(select_all(source.data()), flags.hold_out, flags.seed);
+  if (const std::string warning = protocol_warning(source.protocol()); !warning.empty()) tell("", {warning});
+  LearningRows rows = source.has_folds()
+                          ? learning_rows(source.data(), source.folds(), source.fold())
+                          : learning_rows(select_all(source.data()), flags.hold_out, flags.seed);
   tell(flags.source.path, check_learnable(rows.learn, rows.val));
   return rows;
 }

@@ -66,7 +66,7 @@ void tell(const std::string& path, const std::vector<std::string>& notes) {
     if (notes_are_events)
       fmt::print(stderr, "{}\n", nlohmann::json{{"event", "note"}, {"path", path}, {"text", note}}.dump());
     else
-      fmt::print(stderr, "{}: {}\n", path, note);
+      fmt::print(stderr, "{}{}{}\n", path, path.empty() ? "" : ": ", note);
 }
 
 namespace {

@@ -62,7 +62,7 @@ TrainingRun::TrainingRun(const RunOptions& options, std::string model_path, nloh
   remove_leftovers(model_path_);
   if (!options_.resume) return;
   if (!std::filesystem::exists(path_)) {
-    fmt::print(stderr, "{}: there is no checkpoint; starting from the beginning\n", path_);
+    tell(path_, {"there is no checkpoint; starting from the beginning"});
     return;
   }
   resumed_ = Tensors::read(path_);
@@ -75,7 +75,7 @@ TrainingRun::TrainingRun(const RunOptions& options, std::string model_path, nloh
          "{}: was made by another training: {}; use the same settings and data, or remove the checkpoint",
          path_, differences(meta[kRun]["fingerprint"], fingerprint_));
   history_ = meta[kRun]["history"];
-  fmt::print(stderr, "continuing from {} after {} epochs\n", path_, history_.size());
+  tell("", {fmt::format("continuing from {} after {} epochs", path_, history_.size())});
 }
 
 TrainingRun::~TrainingRun() {
@@ -142,7 +142,7 @@ void TrainingRun::after_step(FunctionRef<void(Tensors&)> snapshot) {
 
 void TrainingRun::remark(const std::string& text) {
   remarks_.push_back(text);
-  fmt::print(stderr, "{}\n", text);
+  tell("", {text});
 }
 
 bool TrainingRun::after_epoch(const EpochRecord& record, FunctionRef<void(Tensors&)> snapshot) {
