@@ -203,7 +203,8 @@ TEST_F(PaperProgram, TuningInsideACellIsRecorded) {
   const Ended ended = run({"bench", "table", "--data", folder_ / "tiny.npz", "--methods", "cdmm,naim3l",
                            "--tune", "4", "--repeats", "1", "--out", folder_ / "tuned", "--json"});
   ASSERT_EQ(ended.code, 0) << ended.err;
-  for (const auto& cell : json::parse(ended.out).at("cells")) {
+  const json document = json::parse(ended.out);
+  for (const auto& cell : document.at("cells")) {
     const std::string path = folder_ / "tuned/cells/" + cell.at("cell").get<std::string>();
     const json result = json::parse(read_text(path + "/result.json"));
     EXPECT_EQ(result.contains("tuning"), cell.at("method") == "cdmm") << "naim3l is not among --tune-methods";

@@ -125,7 +125,8 @@ TEST_F(Serve, AnItemWithoutViewsHasNumbersInV2AndNoTagsInV1) {
   request["inputs"][0]["data"] = nullptr;
   const HttpAnswer answer = infer(request);
   ASSERT_EQ(answer.status, 200) << answer.body;
-  for (const auto& score : answer.json()["outputs"][0]["data"]) EXPECT_TRUE(score.is_number());
+  const auto document = answer.json();
+  for (const auto& score : document["outputs"][0]["data"]) EXPECT_TRUE(score.is_number());
   EXPECT_EQ(ask(post("/v1/suggest", R"({"id": "a", "views": {}})")).json(),
             nlohmann::json({{"id", "a"}, {"tags", nullptr}, {"scores", nullptr}}));
 }

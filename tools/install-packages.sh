@@ -2,7 +2,7 @@
 # Installs every package that the build and the tests need (Debian 12 names). Does nothing when all are there.
 # usage: tools/install-packages.sh [build] [test] [wheel] [bench]
 set -eu
-packages="g++ cmake ninja-build pkg-config ccache mold libfmt-dev nlohmann-json3-dev libtomlplusplus-dev libeigen3-dev
+packages="g++ cmake ninja-build pkg-config ccache libfmt-dev nlohmann-json3-dev libtomlplusplus-dev libeigen3-dev
           zlib1g-dev libmatio-dev libhdf5-dev libboost-dev"
 node=no
 for group in "$@"; do
