@@ -2,7 +2,7 @@
 BUILD := build
 JOBS  ?= $(shell nproc)
 
-.PHONY: build demo wheel test test-release test-sanitize bench fuzz format install clean
+.PHONY: test-cuda build demo wheel test test-release test-sanitize bench fuzz format install clean
 build:
 	@tools/install-packages.sh build
 	@cmake -S . -B $(BUILD)/release -G Ninja -DCMAKE_BUILD_TYPE=Release -DLACUNA_TESTS=OFF > $(BUILD)-configure.log 2>&1 \
@@ -33,6 +33,14 @@ test:
 	ctest --test-dir $(BUILD)/sanitize --output-on-failure -j $(JOBS)
 	ctest --test-dir $(BUILD)/test --output-on-failure -j $(JOBS)
 	@tools/check-skips.py $(BUILD)/sanitize $(BUILD)/test
+
+# The engine of NVIDIA GPUs against the reference, on the GPU of this machine; fails where there is none.
+test-cuda:
+	@tools/install-packages.sh build test
+	cmake -S . -B $(BUILD)/test -G Ninja -DCMAKE_BUILD_TYPE=Release -DLACUNA_CUDA=ON
+	ninja -C $(BUILD)/test lacuna_cuda test_ops test_mtd
+	LACUNA_REQUIRE_GPU=1 $(BUILD)/test/tests/test_ops --gtest_filter='*Agreement*'
+	$(BUILD)/test/tests/test_mtd
 
 bench:
 	@tools/install-packages.sh build bench

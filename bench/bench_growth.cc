@@ -25,7 +25,7 @@ std::unique_ptr<Network> trainee(const PresetOptions& options, const std::vector
                                  const Size& size) {
   const NetworkShape shape{.columns = columns, .labels = size.labels, .training_rows = size.rows};
   auto network = make_network<float>(options.network, shape, 1, make_cpu_ops(Precision::bf16));
-  network->keep({.second = options.train.optimiser != "sgd", .mean = options.train.average > 0});
+  network->keep({.second = options.train.optimiser != Optimiser::sgd, .mean = options.train.average > 0});
   return network;
 }
 

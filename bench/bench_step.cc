@@ -92,7 +92,7 @@ class Trainee {
     const NetworkShape shape{.columns = yardstick.columns, .labels = kLabels, .training_rows = kRows};
     network_ = make_network<float>(setting.network, shape, 1,
                                    std::make_unique<TimedOps>(make_cpu_ops(precision), precision, ledger_));
-    network_->keep({.second = setting.train.optimiser != "sgd", .mean = setting.train.average > 0});
+    network_->keep({.second = setting.train.optimiser != Optimiser::sgd, .mean = setting.train.average > 0});
     rule_ = rule_of(setting.train);
     step();
     ledger_.parts.clear();

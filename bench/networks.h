@@ -45,7 +45,7 @@ inline PresetOptions preset(const std::string& name) {
 
 inline UpdateRule rule_of(const TrainOptions& train) {
   UpdateRule rule;
-  rule.optimiser = train.optimiser == "sgd" ? Optimiser::sgd : Optimiser::adamw;
+  rule.optimiser = train.optimiser;
   rule.rate = train.rate * .1;  // made-up data must not diverge
   rule.weight_decay = train.weight_decay;
   rule.average = train.average;

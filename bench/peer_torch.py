@@ -70,7 +70,7 @@ class Paper(nn.Module):
         Q = F.normalize(torch.cat([S, O], 1), dim=2)
         C = Q @ Q.transpose(1, 2)
         w2 = torch.cat([W, W], 1)
-        pairs = w2.unsqueeze(2) * w2.unsqueeze(1) * (1 - torch.eye(2 * m))
+        pairs = w2.unsqueeze(2) * w2.unsqueeze(1) * (1 - torch.eye(2 * m, device=W.device))
         positive = pairs.clone()
         positive[:, m:, :] = 0
         positive[:, :, m:] = 0
@@ -140,8 +140,8 @@ def fragment_mask(x):
     """Zeroes a run of a quarter of the columns in every row."""
     d = x.shape[1]
     length = d // 4
-    start = torch.randint(0, max(1, d - length - 1), (x.shape[0], 1))
-    at = torch.arange(d)
+    start = torch.randint(0, max(1, d - length - 1), (x.shape[0], 1), device=x.device)
+    at = torch.arange(d, device=x.device)
     return x * ~((at >= start) & (at < start + length))
 
 
@@ -214,4 +214,5 @@ def main():
     print(times[0] if what == "predict" else f"{times[len(times) // 2]} {times[int(len(times) * .99)]}")
 
 
-main()
+if __name__ == "__main__":
+    main()

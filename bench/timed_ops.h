@@ -7,6 +7,7 @@
 #include <string>
 #include <utility>
 
+#include "ops/cpu.h"
 #include "ops/gemm_kernels.h"
 #include "ops/ops.h"
 #include "ops/peaks.h"
@@ -37,17 +38,15 @@ struct Ledger {
   }
 };
 
-class TimedOps final : public Ops<float> {
+class TimedOps final : public OnHost<Ops<float>> {
  public:
   TimedOps(std::unique_ptr<Ops<float>> inner, Precision precision, Ledger& ledger)
       : inner_(std::move(inner)), precision_(precision), ledger_(ledger) {}
 
-  void gather(MatrixView<const float> source, std::span<const std::uint32_t> rows,
-              std::span<const Fragment> hidden, Output out) const override {
-    time("gather", [&] { inner_->gather(source, rows, hidden, out); });
-  }
-  void scale_rows(std::span<const float> factors, Output X) const override {
-    time("elementwise", [&] { inner_->scale_rows(factors, X); });
+  FormPointer input_form(std::size_t rows, std::size_t cols) const override { return inner_->input_form(rows, cols); }
+  FormPointer settle(Input W) const override { return inner_->settle(W); }
+  void gather(std::span<const GatherJob<float>> jobs) const override {
+    time("gather", [&] { inner_->gather(jobs); });
   }
   void collect(Input stack, Slots slots, Share share, bool add, Output out) const override {
     time("fusion", [&] { inner_->collect(stack, slots, share, add, out); });
@@ -55,63 +54,46 @@ class TimedOps final : public Ops<float> {
   void spread(Input rows, Slots slots, Share share, bool add, Output stack) const override {
     time("fusion", [&] { inner_->spread(rows, slots, share, add, stack); });
   }
-  void linear_forward(Input X, Input W, Input b, bool relu, Output Y) const override {
-    auto& part = time("linear forward", [&] { inner_->linear_forward(X, W, b, relu, Y); });
-    part.flops += 2. * static_cast<double>(X.rows) * static_cast<double>(W.size());
-    part.bytes += 4. * static_cast<double>(W.size());
+  // Job by job: with the form that the CPU's engine has found for the inputs of a layer, its cost differs.
+  void linear_forward(std::span<const ForwardJob<float>> jobs) const override {
+    for (const auto& job : jobs) {
+      const Deviations* few = deviations(job.X_form);
+      auto& part = time(few != nullptr ? "sparse layers forward" : "linear forward",
+                        [&] { inner_->linear_forward({&job, 1}); });
+      part.flops += 2. * (few != nullptr ? needed(*few) : static_cast<double>(job.X.size())) *
+                    static_cast<double>(job.W.cols);
+      part.bytes += 4. * static_cast<double>(job.W.size());
+    }
   }
-  void linear_backward(Input X, Input dY, bool mask_by_input, const UpdateRule& rule, ParameterView<float> W,
-                       ParameterView<float> b, Output dX) const override {
-    auto& part = time("linear backward + update",
-                      [&] { inner_->linear_backward(X, dY, mask_by_input, rule, W, b, dX); });
-    // In f32 nothing is multiplied by the zeros of ReLU, backward.
-    const bool gated = precision_ == Precision::f32 && mask_by_input && !dX.empty();
-    part.flops += (dX.empty() ? 2. : 4.) * static_cast<double>(gated ? not_zero(X) : X.size()) *
-                  static_cast<double>(W.value.cols);
-    part.bytes += update_bytes(W);
+  void linear_backward(std::span<const BackwardJob<float>> jobs, const UpdateRule& rule) const override {
+    for (const auto& job : jobs) {
+      const Deviations* few = job.dX.empty() ? deviations(job.X_form) : nullptr;
+      auto& part = time(few != nullptr ? "sparse layers backward + update" : "linear backward + update",
+                        [&] { inner_->linear_backward({&job, 1}, rule); });
+      // In f32 nothing is multiplied by the zeros of ReLU, backward.
+      const bool gated = precision_ == Precision::f32 && job.mask_by_input && !job.dX.empty();
+      const double terms = few != nullptr ? needed(*few) : static_cast<double>(gated ? not_zero(job.X) : job.X.size());
+      part.flops += (job.dX.empty() ? 2. : 4.) * terms * static_cast<double>(job.W.value.cols);
+      part.bytes += update_bytes(job.W);
+    }
   }
-  void find_deviations(Input X, std::span<const Fragment> hidden, std::span<const float> background,
-                       Deviations& few) const override {
-    time("gather", [&] { inner_->find_deviations(X, hidden, background, few); });
+  void batch_norm_forward(std::span<const NormForward<float>> jobs, const BatchNormSettings& settings) const override {
+    time("norm", [&] { inner_->batch_norm_forward(jobs, settings); });
   }
-  void sparse_forward(const Deviations& X, Input W, Input b, bool relu, Output Y) const override {
-    auto& part = time("sparse layers forward", [&] { inner_->sparse_forward(X, W, b, relu, Y); });
-    part.flops += 2. * needed(X) * static_cast<double>(W.cols);
-    part.bytes += 4. * static_cast<double>(W.size());
+  void batch_norm_backward(std::span<const NormBackward<float>> jobs, const UpdateRule& rule) const override {
+    time("norm", [&] { inner_->batch_norm_backward(jobs, rule); });
   }
-  void sparse_backward(const Deviations& X, Input dY, const UpdateRule& rule, ParameterView<float> W,
-                       ParameterView<float> b) const override {
-    auto& part = time("sparse layers backward + update", [&] { inner_->sparse_backward(X, dY, rule, W, b); });
-    part.flops += 2. * needed(X) * static_cast<double>(W.value.cols);
-    part.bytes += update_bytes(W);
+  void batch_norm_apply(std::span<const NormForward<float>> jobs, const BatchNormSettings& settings) const override {
+    time("norm", [&] { inner_->batch_norm_apply(jobs, settings); });
   }
-  void batch_norm_forward(Input U, std::size_t missing, Input gamma, Input beta,
-                          const BatchNormSettings& settings, Output running, Output saved,
-                          Output Y) const override {
-    time("norm", [&] { inner_->batch_norm_forward(U, missing, gamma, beta, settings, running, saved, Y); });
+  void layer_norm_forward(std::span<const NormForward<float>> jobs, double epsilon) const override {
+    time("norm", [&] { inner_->layer_norm_forward(jobs, epsilon); });
   }
-  void batch_norm_backward(Input U, std::size_t missing, Input saved, const UpdateRule& rule,
-                           ParameterView<float> gamma, ParameterView<float> beta, Output dY) const override {
-    time("norm", [&] { inner_->batch_norm_backward(U, missing, saved, rule, gamma, beta, dY); });
+  void layer_norm_backward(std::span<const NormBackward<float>> jobs, const UpdateRule& rule) const override {
+    time("norm", [&] { inner_->layer_norm_backward(jobs, rule); });
   }
-  void batch_norm_apply(Input U, Input gamma, Input beta, const BatchNormSettings& settings, Input running,
-                        Output Y) const override {
-    time("norm", [&] { inner_->batch_norm_apply(U, gamma, beta, settings, running, Y); });
-  }
-  void layer_norm_forward(Input U, Input gamma, Input beta, double epsilon, Output saved,
-                          Output Y) const override {
-    time("norm", [&] { inner_->layer_norm_forward(U, gamma, beta, epsilon, saved, Y); });
-  }
-  void layer_norm_backward(Input U, Input saved, const UpdateRule& rule, ParameterView<float> gamma,
-                           ParameterView<float> beta, Output dY) const override {
-    time("norm", [&] { inner_->layer_norm_backward(U, saved, rule, gamma, beta, dY); });
-  }
-  void dropout_forward(double rate, const Draws& draws, MatrixView<std::uint8_t> keep,
-                       Output X) const override {
-    time("dropout", [&] { inner_->dropout_forward(rate, draws, keep, X); });
-  }
-  void dropout_backward(double rate, MatrixView<const std::uint8_t> keep, Output dX) const override {
-    time("dropout", [&] { inner_->dropout_backward(rate, keep, dX); });
+  void dropout(double rate, std::span<const DropoutJob<float>> jobs) const override {
+    time("dropout", [&] { inner_->dropout(rate, jobs); });
   }
   void relu_forward(Input X, Output Y) const override {
     time("elementwise", [&] { inner_->relu_forward(X, Y); });
@@ -134,37 +116,33 @@ class TimedOps final : public Ops<float> {
   void gate_backward(Input S, Input O, Input dZ, Output dS, Output dO) const override {
     time("fusion", [&] { inner_->gate_backward(S, O, dZ, dS, dO); });
   }
-  double bce(Input logits, const LabelRows& labels, const BceSettings& settings, double weight,
-             Output dlogits) override {
-    return value("loss: classification",
-                 [&] { return inner_->bce(logits, labels, settings, weight, dlogits); });
+  void bce(Input logits, const LabelRows& labels, const BceSettings& settings, double weight, Output dlogits,
+           double* value) const override {
+    time("loss: classification", [&] { inner_->bce(logits, labels, settings, weight, dlogits, value); });
   }
-  double guess_loss(Input logits, const LabelRows& labels, Input guesses, double weight,
-                    Output dlogits) override {
-    return value("loss: guesses",
-                 [&] { return inner_->guess_loss(logits, labels, guesses, weight, dlogits); });
+  void guess_loss(Input logits, const LabelRows& labels, Input guesses, double weight, Output dlogits,
+                  double* value) const override {
+    time("loss: guesses", [&] { inner_->guess_loss(logits, labels, guesses, weight, dlogits, value); });
   }
-  double view_loss(Input logits, const LabelRows& labels, Slots slots, double teacher_share, double weight,
-                   Output view_logits) override {
-    return value("loss: views", [&] {
-      return inner_->view_loss(logits, labels, slots, teacher_share, weight, view_logits);
-    });
+  void view_loss(Input logits, const LabelRows& labels, Slots slots, double teacher_share, double weight,
+                 Output view_logits, double* value) const override {
+    time("loss: views",
+         [&] { inner_->view_loss(logits, labels, slots, teacher_share, weight, view_logits, value); });
   }
-  double graph_loss(Input Z, const LabelRows& labels, const GraphSettings& settings, double weight,
-                    Output dZ) override {
-    return value("loss: graph", [&] { return inner_->graph_loss(Z, labels, settings, weight, dZ); });
+  void graph_loss(Input Z, const LabelRows& labels, const GraphSettings& settings, double weight, Output dZ,
+                  double* value) const override {
+    time("loss: graph", [&] { inner_->graph_loss(Z, labels, settings, weight, dZ, value); });
   }
-  double contrast_loss(Input S, Input O, Slots slots, const ContrastSettings& settings, double weight,
-                       Output dS, Output dO) override {
-    return value("loss: contrast",
-                 [&] { return inner_->contrast_loss(S, O, slots, settings, weight, dS, dO); });
+  void contrast_loss(Input S, Input O, Slots slots, const ContrastSettings& settings, double weight, Output dS,
+                     Output dO, double* value) const override {
+    time("loss: contrast", [&] { inner_->contrast_loss(S, O, slots, settings, weight, dS, dO, value); });
   }
-  double instance_loss(Input S, Slots slots, double tau, double weight, Output dS) override {
-    return value("loss: instances", [&] { return inner_->instance_loss(S, slots, tau, weight, dS); });
+  void instance_loss(Input S, Slots slots, double tau, double weight, Output dS, double* value) const override {
+    time("loss: instances", [&] { inner_->instance_loss(S, slots, tau, weight, dS, value); });
   }
-  double reconstruction_loss(Input X, std::size_t batch_rows, double weight, Output reconstruction) override {
-    return value("loss: reconstruction",
-                 [&] { return inner_->reconstruction_loss(X, batch_rows, weight, reconstruction); });
+  void reconstruction_loss(std::span<const ReconstructionJob<float>> jobs, std::size_t batch_rows,
+                           double weight) const override {
+    time("loss: reconstruction", [&] { inner_->reconstruction_loss(jobs, batch_rows, weight); });
   }
 
  private:
@@ -183,11 +161,9 @@ class TimedOps final : public Ops<float> {
     ++part.calls;
     return part;
   }
-  template <class F>
-  double value(const char* name, F&& call) const {
-    double result = 0;
-    time(name, [&] { result = call(); });
-    return result;
+  static const Deviations* deviations(const Form* form) {
+    const auto* rows = static_cast<const CpuRows*>(form);
+    return rows != nullptr && !rows->few.empty() ? &rows->few : nullptr;
   }
 
   std::unique_ptr<Ops<float>> inner_;

@@ -9,6 +9,7 @@
 
 #include "network_cases.h"
 #include "nn/make.h"
+#include "ops/device.h"
 #include "ops/ops.h"
 
 namespace lacuna {
@@ -163,32 +164,37 @@ TEST_P(EveryCase, FastStepsAgreeWithNaiveOnes) {
   SCOPED_TRACE(c.what);
   const Items items = random_items({.rows = 37, .columns = {21, 40, 9}, .labels = 19}, 5);
   const auto options = small_options(c.preset, c.changes);
-  const auto fast = make_network<float>(options, shape_of(items), 3, make_cpu_ops(Precision::f32));
-  const auto naive = make_network<float>(options, shape_of(items), 3, make_reference_ops<float>());
-  const auto rows = all_rows(items);
-  UpdateRule rule;
-  rule.optimiser = GetParam() % 2 ? Optimiser::sgd : Optimiser::adamw;
-  rule.rate = GetParam() % 2 ? .1 : 1e-3;
-  rule.epsilon = 1e-3;  // a tiny one would turn rounding errors of zero gradients into full steps
-  rule.weight_decay = .1;
-  rule.average = .9;
-  for (auto* network : {fast.get(), naive.get()}) network->keep({.second = true, .mean = true});
-  for (std::uint32_t step = 0; step < 4; ++step) {
-    rule.step = step + 1;
-    // Batches of different sizes; the last one is a single row.
-    const auto part = std::span(rows).subspan(step * 9, step == 3 ? 1 : 9 + step);
-    const Batch batch{&items, part, 11, 0, step};
-    const Losses a = fast->step(batch, rule), b = naive->step(batch, rule);
-    ASSERT_EQ(a.count, b.count);
-    for (std::size_t k = 0; k < a.count; ++k)
-      EXPECT_NEAR(a.entries[k].value, b.entries[k].value, 2e-4 * (1 + std::abs(b.entries[k].value)))
-          << a.entries[k].name << " in step " << step;
+  for (const bool gpu : {false, true}) {
+    if (gpu && !cuda_absence().empty()) continue;
+    SCOPED_TRACE(gpu ? "cuda" : "cpu");
+    const auto fast = make_network<float>(
+        options, shape_of(items), 3, gpu ? make_cuda_ops(0, Precision::f32) : make_cpu_ops(Precision::f32));
+    const auto naive = make_network<float>(options, shape_of(items), 3, make_reference_ops<float>());
+    const auto rows = all_rows(items);
+    UpdateRule rule;
+    rule.optimiser = GetParam() % 2 ? Optimiser::sgd : Optimiser::adamw;
+    rule.rate = GetParam() % 2 ? .1 : 1e-3;
+    rule.epsilon = 1e-3;  // a tiny one would turn rounding errors of zero gradients into full steps
+    rule.weight_decay = .1;
+    rule.average = .9;
+    for (auto* network : {fast.get(), naive.get()}) network->keep({.second = true, .mean = true});
+    for (std::uint32_t step = 0; step < 4; ++step) {
+      rule.step = step + 1;
+      // Batches of different sizes; the last one is a single row.
+      const auto part = std::span(rows).subspan(step * 9, step == 3 ? 1 : 9 + step);
+      const Batch batch{&items, part, 11, 0, step};
+      const Losses a = fast->step(batch, rule), b = naive->step(batch, rule);
+      ASSERT_EQ(a.count, b.count);
+      for (std::size_t k = 0; k < a.count; ++k)
+        EXPECT_NEAR(a.entries[k].value, b.entries[k].value, 2e-4 * (1 + std::abs(b.entries[k].value)))
+            << a.entries[k].name << " in step " << step;
+    }
+    Matrix<float> scores(items.rows(), items.labels()), truth(items.rows(), items.labels());
+    fast->predict(items, scores);
+    naive->predict(items, truth);
+    for (std::size_t i = 0; i < scores.rows(); ++i)
+      for (std::size_t j = 0; j < scores.cols(); ++j) ASSERT_NEAR(scores(i, j), truth(i, j), 2e-3);
   }
-  Matrix<float> scores(items.rows(), items.labels()), truth(items.rows(), items.labels());
-  fast->predict(items, scores);
-  naive->predict(items, truth);
-  for (std::size_t i = 0; i < scores.rows(); ++i)
-    for (std::size_t j = 0; j < scores.cols(); ++j) ASSERT_NEAR(scores(i, j), truth(i, j), 2e-3);
 }
 
 // A network that computes with the few entries that differ from a background takes the steps it would take
@@ -269,7 +275,7 @@ TEST(Dicnet, GradientsAreThoseOfTheReturnedLoss) {
       small_options("authors", {{"channels", "1"}, {"beta", "0"}, {"alpha", "0"}, {"mask-rate", "0"}});
   options.embedding = 0;
   options.instance_weight = 2;
-  options.reconstruction_target = "clean";
+  options.reconstruction_target = ReconstructionTarget::clean;
   for (std::uint64_t seed = 1; seed <= 3; ++seed) check_gradients(options, random_items({}, seed), seed);
 }
 

@@ -1,12 +1,15 @@
-// Every function behind the seam: its backward against finite differences in double, and the CPU form against
+// Every function behind the seam: its backward against finite differences in double, and every other engine against
 // the naive one in float, on random shapes, gaps and labels.
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <cstdlib>
+#include <cstring>
 #include <functional>
 
 #include "base/random.h"
 #include "base/threads.h"
+#include "ops/device.h"
 #include "ops/ops.h"
 
 namespace lacuna {
@@ -90,10 +93,36 @@ Matrix<double> minus(const Matrix<double>& a, const Matrix<double>& b) {
   return c;
 }
 
+// The value of a loss: call(where to write it).
+template <class F>
+double value_of(F&& call) {
+  double value = 0;
+  call(&value);
+  return value;
+}
+
 class Gradients : public testing::TestWithParam<int> {
  protected:
   Random random{static_cast<std::uint64_t>(GetParam()), Purpose::test};
   std::unique_ptr<Ops<double>> ops = make_reference_ops<double>();
+
+  void batch_norm(const Matrix<double>& U, std::size_t missing, Probe& gamma, Probe& beta,
+                  Matrix<double>& running, Matrix<double>& saved, Matrix<double>& Y) {
+    const NormForward<double> job{.U = U,
+                                  .gamma = gamma.value,
+                                  .beta = beta.value,
+                                  .saved = saved,
+                                  .Y = Y,
+                                  .running = running,
+                                  .missing = missing};
+    ops->batch_norm_forward({&job, 1}, {});
+  }
+  void batch_norm_back(const Matrix<double>& U, std::size_t missing, const Matrix<double>& saved,
+                       Probe& gamma, Probe& beta, Matrix<double>& dY) {
+    const NormBackward<double> job{
+        .U = U, .saved = saved, .gamma = gamma.view(), .beta = beta.view(), .dY = dY, .missing = missing};
+    ops->batch_norm_backward({&job, 1}, gradient_rule());
+  }
 };
 INSTANTIATE_TEST_SUITE_P(Rounds, Gradients, testing::Range(0, kRounds));
 
@@ -103,11 +132,13 @@ TEST_P(Gradients, Linear) {
                  Y(n, out), dX(n, in);
   Probe W(random_matrix<double>(random, in, out)), b(random_matrix<double>(random, 1, out));
   const auto loss = [&] {
-    ops->linear_forward(X, W.value, b.value, false, Y);
+    const ForwardJob<double> job{.X = X, .W = W.value, .b = b.value, .Y = Y};
+    ops->linear_forward({&job, 1});
     return inner(Y, R);
   };
   Matrix<double> W0 = W.value, b0 = b.value;
-  ops->linear_backward(X, R, false, gradient_rule(), W.view(), b.view(), dX);
+  const BackwardJob<double> job{.X = X, .dY = R, .W = W.view(), .b = b.view(), .dX = dX};
+  ops->linear_backward({&job, 1}, gradient_rule());
   const Matrix<double> dW = minus(W0, W.value), db = minus(b0, b.value);
   W.value = W0;
   b.value = b0;
@@ -124,7 +155,6 @@ TEST_P(Gradients, BatchNormWithARowThatStandsForMany) {
   const std::size_t missing = GetParam() % 3 == 0 ? 0 : 1 + random.below(5),
                     n = present + (missing > 0 ? 1 : 0);
   if (n == 0) return;
-  const BatchNormSettings settings;
   Matrix<double> U = random_matrix<double>(random, n, d), R = random_matrix<double>(random, n, d), Y(n, d),
                  saved(2, d);
   if (missing > 0)
@@ -132,8 +162,8 @@ TEST_P(Gradients, BatchNormWithARowThatStandsForMany) {
   Probe gamma(random_matrix<double>(random, 1, d)), beta(random_matrix<double>(random, 1, d));
   const Matrix<double> gamma0 = gamma.value, beta0 = beta.value;
   Matrix<double> running(2, d), dU = R;
-  ops->batch_norm_forward(U, missing, gamma.value, beta.value, settings, running, saved, Y);
-  ops->batch_norm_backward(U, missing, saved, gradient_rule(), gamma.view(), beta.view(), dU);
+  batch_norm(U, missing, gamma, beta, running, saved, Y);
+  batch_norm_back(U, missing, saved, gamma, beta, dU);
   const Matrix<double> dgamma = minus(gamma0, gamma.value), dbeta = minus(beta0, beta.value);
   gamma.value = gamma0;
   beta.value = beta0;
@@ -145,8 +175,8 @@ TEST_P(Gradients, BatchNormWithARowThatStandsForMany) {
       plain_U(r, j) = U(std::min(r, n - 1), j);
       plain_dU(r, j) = r < present ? R(r, j) : 0;
     }
-  ops->batch_norm_forward(plain_U, 0, gamma.value, beta.value, settings, plain_running, saved, plain_Y);
-  ops->batch_norm_backward(plain_U, 0, saved, gradient_rule(), gamma.view(), beta.view(), plain_dU);
+  batch_norm(plain_U, 0, gamma, beta, plain_running, saved, plain_Y);
+  batch_norm_back(plain_U, 0, saved, gamma, beta, plain_dU);
   for (std::size_t j = 0; j < d; ++j) {
     EXPECT_NEAR(running(0, j), plain_running(0, j), 1e-12);
     EXPECT_NEAR(running(1, j), plain_running(1, j), 1e-12);
@@ -169,7 +199,7 @@ TEST_P(Gradients, BatchNormWithARowThatStandsForMany) {
   beta.value = beta0;
   Matrix<double> scrap(2, d);
   const auto loss = [&] {
-    ops->batch_norm_forward(U, missing, gamma.value, beta.value, settings, scrap, saved, Y);
+    batch_norm(U, missing, gamma, beta, scrap, saved, Y);
     return inner(Y, R);
   };
   expect_gradient(U, dU, loss, "U");  // moving the last row moves all that it stands for
@@ -184,12 +214,15 @@ TEST_P(Gradients, LayerNorm) {
   Probe gamma(random_matrix<double>(random, 1, d)), beta(random_matrix<double>(random, 1, d));
   const Matrix<double> gamma0 = gamma.value, beta0 = beta.value;
   const auto loss = [&] {
-    ops->layer_norm_forward(U, gamma.value, beta.value, 1e-5, saved, Y);
+    const NormForward<double> job{.U = U, .gamma = gamma.value, .beta = beta.value, .saved = saved, .Y = Y};
+    ops->layer_norm_forward({&job, 1}, 1e-5);
     return inner(Y, R);
   };
   loss();
   Matrix<double> dU = R;
-  ops->layer_norm_backward(U, saved, gradient_rule(), gamma.view(), beta.view(), dU);
+  const NormBackward<double> job{
+      .U = U, .saved = saved, .gamma = gamma.view(), .beta = beta.view(), .dY = dU};
+  ops->layer_norm_backward({&job, 1}, gradient_rule());
   const Matrix<double> dgamma = minus(gamma0, gamma.value), dbeta = minus(beta0, beta.value);
   gamma.value = gamma0;
   beta.value = beta0;
@@ -223,17 +256,18 @@ TEST_P(Gradients, GateReluDropout) {
   expect_gradient(S, dS, gate, "S");
   expect_gradient(O, dO, gate, "O");
 
-  Matrix<std::uint8_t> keep(n, d);
   const std::vector<std::uint32_t> rows = {4, 9, 2, 7, 5};
   const Draws draws{7, 3, 2, std::span(rows).first(n)};
   const auto drop = [&] {
     ops->relu_forward(S, Z);
-    ops->dropout_forward(.4, draws, keep, Z);
+    const DropoutJob<double> job{draws, Z};
+    ops->dropout(.4, {&job, 1});
     return inner(Z, R);
   };
   drop();
   Matrix<double> dX = R;
-  ops->dropout_backward(.4, keep, dX);
+  const DropoutJob<double> job{draws, dX};
+  ops->dropout(.4, {&job, 1});
   ops->relu_backward(S, dX);
   expect_gradient(S, dX, drop, "dropout of relu");
 }
@@ -242,13 +276,13 @@ TEST(Dropout, KeepsTheRightShareAndTheMean) {
   const auto ops = make_cpu_ops(Precision::f32);
   Matrix<float> X(64, 1000);
   std::ranges::fill(X.values(), 1.f);
-  Matrix<std::uint8_t> keep(64, 1000);
   std::vector<std::uint32_t> rows(64);
   for (std::uint32_t r = 0; r < 64; ++r) rows[r] = r * 17;
-  ops->dropout_forward(.3, {5, 1, 2, rows}, keep, X);
+  const DropoutJob<float> job{{5, 1, 2, rows}, X};
+  ops->dropout(.3, {&job, 1});
   double kept = 0, sum = 0;
   for (std::size_t at = 0; at < 64000; ++at)
-    kept += keep.values()[at], sum += static_cast<double>(X.values()[at]);
+    kept += X.values()[at] != 0, sum += static_cast<double>(X.values()[at]);
   EXPECT_NEAR(kept / 64000, .7, .01);
   EXPECT_NEAR(sum / 64000, 1, .015);
 }
@@ -262,16 +296,26 @@ TEST_P(Gradients, BinaryCrossEntropy) {
       Matrix<double> X = random_matrix<double>(random, gaps.b, gaps.c, 3), dX(gaps.b, gaps.c),
                      scrap(gaps.b, gaps.c);
       const double weight = .7;
-      ops->bce(X, gaps.labels(), settings, weight, dX);
+      value_of([&](double* value) { ops->bce(X, gaps.labels(), settings, weight, dX, value); });
       expect_gradient(
-          X, dX, [&] { return weight * ops->bce(X, gaps.labels(), settings, 1, scrap); }, "logits");
+          X, dX,
+          [&] {
+            return weight *
+                   value_of([&](double* value) { ops->bce(X, gaps.labels(), settings, 1, scrap, value); });
+          },
+          "logits");
     }
   Matrix<double> X = random_matrix<double>(random, gaps.b, gaps.c), dX(gaps.b, gaps.c), scrap(gaps.b, gaps.c);
   Matrix<double> guesses(gaps.b + 3, gaps.c);
   for (double& g : guesses.values()) g = random.uniform_double();
-  ops->guess_loss(X, gaps.labels(), guesses, .3, dX);
+  value_of([&](double* value) { ops->guess_loss(X, gaps.labels(), guesses, .3, dX, value); });
   expect_gradient(
-      X, dX, [&] { return .3 * ops->guess_loss(X, gaps.labels(), guesses, 1, scrap); }, "guesses");
+      X, dX,
+      [&] {
+        return .3 *
+               value_of([&](double* value) { ops->guess_loss(X, gaps.labels(), guesses, 1, scrap, value); });
+      },
+      "guesses");
 }
 
 TEST_P(Gradients, ViewLossWithAConstantTeacher) {
@@ -279,12 +323,15 @@ TEST_P(Gradients, ViewLossWithAConstantTeacher) {
   const Matrix<double> logits = random_matrix<double>(random, gaps.b, gaps.c);
   for (const double share : {0., .9, 1.}) {
     Matrix<double> views = random_matrix<double>(random, gaps.stack, gaps.c), dviews = views;
-    ops->view_loss(logits, gaps.labels(), gaps.slots, share, 2, dviews);
+    value_of(
+        [&](double* value) { ops->view_loss(logits, gaps.labels(), gaps.slots, share, 2, dviews, value); });
     expect_gradient(
         views, dviews,
         [&] {
           Matrix<double> scrap = views;
-          return 2 * ops->view_loss(logits, gaps.labels(), gaps.slots, share, 1, scrap);
+          return 2 * value_of([&](double* value) {
+                   ops->view_loss(logits, gaps.labels(), gaps.slots, share, 1, scrap, value);
+                 });
         },
         "view logits");
   }
@@ -296,9 +343,15 @@ TEST_P(Gradients, GraphContrastInstanceReconstruction) {
   for (const bool normalise : {true, false}) {
     const GraphSettings settings{.eta = 3, .normalise = normalise, .pairwise = normalise};
     Matrix<double> Z = random_matrix<double>(random, gaps.b, d), dZ(gaps.b, d), scrap(gaps.b, d);
-    ops->graph_loss(Z, gaps.labels(), settings, .8, dZ);
+    value_of([&](double* value) { ops->graph_loss(Z, gaps.labels(), settings, .8, dZ, value); });
     expect_gradient(
-        Z, dZ, [&] { return .8 * ops->graph_loss(Z, gaps.labels(), settings, 1, scrap); }, "Z");
+        Z, dZ,
+        [&] {
+          return .8 * value_of([&](double* value) {
+                   ops->graph_loss(Z, gaps.labels(), settings, 1, scrap, value);
+                 });
+        },
+        "Z");
   }
   for (const ContrastCount count : {ContrastCount::views, ContrastCount::pairs})
     for (const ContrastPositives positives : {ContrastPositives::others, ContrastPositives::self}) {
@@ -309,25 +362,37 @@ TEST_P(Gradients, GraphContrastInstanceReconstruction) {
       Matrix<double> S = random_matrix<double>(random, gaps.stack, d),
                      O = random_matrix<double>(random, gaps.stack, d);
       Matrix<double> dS(gaps.stack, d), dO(gaps.stack, d), scrap_S(gaps.stack, d), scrap_O(gaps.stack, d);
-      ops->contrast_loss(S, O, gaps.slots, settings, .8, dS, dO);
+      value_of([&](double* value) { ops->contrast_loss(S, O, gaps.slots, settings, .8, dS, dO, value); });
       const auto loss = [&] {
-        return .8 * ops->contrast_loss(S, O, gaps.slots, settings, 1, scrap_S, scrap_O);
+        return .8 * value_of([&](double* value) {
+                 ops->contrast_loss(S, O, gaps.slots, settings, 1, scrap_S, scrap_O, value);
+               });
       };
       expect_gradient(S, dS, loss, "S");
       expect_gradient(O, dO, loss, "O");
     }
   Matrix<double> S = random_matrix<double>(random, gaps.stack, d), dS(gaps.stack, d), scrap(gaps.stack, d);
-  ops->instance_loss(S, gaps.slots, .5, .8, dS);
+  value_of([&](double* value) { ops->instance_loss(S, gaps.slots, .5, .8, dS, value); });
   expect_gradient(
-      S, dS, [&] { return .8 * ops->instance_loss(S, gaps.slots, .5, 1, scrap); }, "S");
+      S, dS,
+      [&] {
+        return .8 * value_of([&](double* value) { ops->instance_loss(S, gaps.slots, .5, 1, scrap, value); });
+      },
+      "S");
   Matrix<double> X = random_matrix<double>(random, gaps.b, d),
                  target = random_matrix<double>(random, gaps.b, d), dX = X;
-  ops->reconstruction_loss(target, gaps.b + 2, .8, dX);
+  const auto reconstruct = [&](double weight, Matrix<double>& out) {
+    double value = 0;
+    const ReconstructionJob<double> job{target, out, &value};
+    ops->reconstruction_loss({&job, 1}, gaps.b + 2, weight);
+    return value;
+  };
+  reconstruct(.8, dX);
   expect_gradient(
       X, dX,
       [&] {
         Matrix<double> other = X;
-        return .8 * ops->reconstruction_loss(target, gaps.b + 2, 1, other);
+        return .8 * reconstruct(1, other);
       },
       "reconstruction");
 }
@@ -344,14 +409,18 @@ TEST(Losses, EdgesAreDefined) {
     Matrix<std::uint8_t> G(2, 2);
     const std::vector<std::uint32_t> rows = {0, 1};
     const LabelRows labels{Y, G, rows};
-    EXPECT_EQ(ops->contrast_loss(zero, zero, slots, {}, 1, dS, dO), 0);  // cosines of nothing are 0
-    EXPECT_EQ(ops->graph_loss(zero, labels, {}, 1, dZ), 0);
-    EXPECT_EQ(ops->bce(logits, labels, {}, 1, dlogits), 0);  // nothing is known
+    EXPECT_EQ(value_of([&](double* value) { ops->contrast_loss(zero, zero, slots, {}, 1, dS, dO, value); }),
+              0);  // cosines of nothing are 0
+    EXPECT_EQ(value_of([&](double* value) { ops->graph_loss(zero, labels, {}, 1, dZ, value); }), 0);
+    EXPECT_EQ(value_of([&](double* value) { ops->bce(logits, labels, {}, 1, dlogits, value); }),
+              0);  // nothing is known
     slots(0, 1) = kNoRow;
-    EXPECT_EQ(ops->contrast_loss(zero, zero, slots, {}, 1, dS, dO), 0);
-    EXPECT_EQ(ops->instance_loss(zero, slots, .5, 1, dS), 0);
+    EXPECT_EQ(value_of([&](double* value) { ops->contrast_loss(zero, zero, slots, {}, 1, dS, dO, value); }),
+              0);
+    EXPECT_EQ(value_of([&](double* value) { ops->instance_loss(zero, slots, .5, 1, dS, value); }), 0);
     Matrix<float> views(2, 2);
-    EXPECT_TRUE(std::isfinite(ops->view_loss(logits, labels, slots, .9, 1, views)));
+    EXPECT_TRUE(std::isfinite(
+        value_of([&](double* value) { ops->view_loss(logits, labels, slots, .9, 1, views, value); })));
     for (const auto* matrix : {&dS, &dO, &dZ, &dlogits, &views})
       for (const float value : matrix->values()) EXPECT_TRUE(std::isfinite(value));
   }
@@ -367,14 +436,19 @@ TEST(Losses, ExtremeLogits) {
     Matrix<std::uint8_t> G(1, 4);
     std::ranges::fill(G.values(), std::uint8_t{1});
     const std::vector<std::uint32_t> rows = {0};
-    EXPECT_NEAR(ops->bce(logits, {Y, G, rows}, {}, 1, dlogits), 180. / 4, 1e-3);
+    EXPECT_NEAR(value_of([&](double* value) {
+                  ops->bce(logits, {Y, G, rows}, {}, 1, dlogits, value);
+                }),
+                180. / 4, 1e-3);
     EXPECT_NEAR(dlogits(0, 2), .25f, 1e-6);
     EXPECT_NEAR(dlogits(0, 3), -.25f, 1e-6);
     ops->sigmoid(logits, P);
     EXPECT_EQ(P(0, 0), 1.f);
     EXPECT_GE(P(0, 1), 0.f);
     EXPECT_LT(P(0, 1), 1e-30f);
-    EXPECT_TRUE(std::isfinite(ops->bce(logits, {Y, G, rows}, {.form = BceForm::logarithm}, 1, dlogits)));
+    EXPECT_TRUE(std::isfinite(value_of([&](double* value) {
+      ops->bce(logits, {Y, G, rows}, {.form = BceForm::logarithm}, 1, dlogits, value);
+    })));
   }
 }
 
@@ -385,167 +459,327 @@ TEST(Losses, PairwiseGraphIsTwiceTheTrace) {
   const auto ops = make_reference_ops<double>();
   const Matrix<double> Z = random_matrix<double>(random, gaps.b, 4);
   Matrix<double> dZ(gaps.b, 4);
-  const double trace = ops->graph_loss(Z, gaps.labels(), {.eta = 5}, 1, dZ);
-  EXPECT_NEAR(ops->graph_loss(Z, gaps.labels(), {.eta = 5, .pairwise = true}, 1, dZ), 2 * trace, 1e-12);
+  const double trace =
+      value_of([&](double* value) { ops->graph_loss(Z, gaps.labels(), {.eta = 5}, 1, dZ, value); });
+  EXPECT_NEAR(value_of([&](double* value) {
+                ops->graph_loss(Z, gaps.labels(), {.eta = 5, .pairwise = true}, 1, dZ, value);
+              }),
+              2 * trace, 1e-12);
 }
 
-// ---- the CPU form against the naive one ----
+// ---- every engine against the naive one ----
 
-class Agreement : public testing::TestWithParam<int> {
+// Matrices in the memory of an engine, and what comes back from there.
+class Bench {
+ public:
+  explicit Bench(const Ops<float>& engine) : ops(engine) {}
+  const Ops<float>& ops;
+
+  MatrixView<float> in(const Matrix<float>& matrix) { return send(matrix, floats_); }
+  MatrixView<const std::uint8_t> in(const Matrix<std::uint8_t>& matrix) { return send(matrix, bytes_); }
+  MatrixView<const std::int32_t> in(const Matrix<std::int32_t>& matrix) { return send(matrix, slots_); }
+  template <class U>
+  std::span<const U> in(const std::vector<U>& values) {
+    static_assert(sizeof(U) % 4 == 0);
+    Matrix<std::int32_t> words(1, values.size() * sizeof(U) / 4);
+    if (!values.empty()) std::memcpy(words.data(), values.data(), values.size() * sizeof(U));
+    return {reinterpret_cast<const U*>(send(words, slots_).data), values.size()};
+  }
+  // A result of the call; compared with that of another engine.
+  MatrixView<float> out(const Matrix<float>& start) {
+    results_.push_back(in(start));
+    return results_.back();
+  }
+  double* value() {
+    values_.push_back(ops.allocate_mapped(sizeof(double)));
+    return static_cast<double*>(values_.back().get());
+  }
+  std::vector<Matrix<float>> results() {
+    ops.wait(ops.mark());
+    std::vector<Matrix<float>> all;
+    for (const auto& view : results_) download<float>(ops, view, all.emplace_back(view.rows, view.cols));
+    for (const auto& each : values_)
+      all.emplace_back(1, 1)(0, 0) = static_cast<float>(*static_cast<double*>(each.get()));
+    return all;
+  }
+
+ private:
+  template <class U>
+  MatrixView<U> send(const Matrix<U>& matrix, std::vector<EngineMatrix<U>>& owners) {
+    auto& array = owners.emplace_back(ops, matrix.rows(), matrix.cols());
+    upload<U>(ops, matrix, array);
+    return array;
+  }
+  std::vector<EngineMatrix<float>> floats_;
+  std::vector<EngineMatrix<std::uint8_t>> bytes_;
+  std::vector<EngineMatrix<std::int32_t>> slots_;
+  std::vector<MatrixView<float>> results_;
+  std::vector<std::shared_ptr<void>> values_;
+};
+
+struct Subject {
+  const char* name;
+  Precision precision;
+  float tolerance;  // of the functions with products; the others are held to 2e-5
+};
+std::ostream& operator<<(std::ostream& out, const Subject& subject) {
+  return out << subject.name;
+}
+
+// The engine, or null where there is none: then the test says so.
+std::unique_ptr<Ops<float>> engine_of(const Subject& subject) {
+  if (std::string(subject.name).starts_with("cuda"))
+    return cuda_absence().empty() ? make_cuda_ops(0, subject.precision) : nullptr;
+  return make_cpu_ops(subject.precision);
+}
+
+class Agreement : public testing::TestWithParam<std::tuple<Subject, int>> {
  protected:
-  Random random{static_cast<std::uint64_t>(GetParam() + 100), Purpose::test};
-  std::unique_ptr<Ops<float>> fast = make_cpu_ops(Precision::f32), naive = make_reference_ops<float>();
+  Random random{static_cast<std::uint64_t>(std::get<1>(GetParam()) + 100), Purpose::test};
+  Subject subject = std::get<0>(GetParam());
+  std::unique_ptr<Ops<float>> engine = engine_of(subject), naive = make_reference_ops<float>();
 
-  void expect_same(const Matrix<float>& a, const Matrix<float>& b, const char* what) {
-    for (std::size_t at = 0; at < a.values().size(); ++at)
-      ASSERT_NEAR(a.values()[at], b.values()[at], 2e-5f * (1 + std::abs(b.values()[at])))
-          << what << " " << at;
+  void SetUp() override {
+    if (engine != nullptr) return;
+    if (std::getenv("LACUNA_REQUIRE_GPU") != nullptr) FAIL() << "no GPU here: " << cuda_absence();
+    GTEST_SKIP() << "no GPU here: " << cuda_absence();
+  }
+  // What call(bench) leaves must be the same.
+  template <class F>
+  void compare(const char* what, F&& call, float tolerance = 2e-5f) {
+    Bench fast(*engine), slow(*naive);
+    call(fast);
+    call(slow);
+    const auto a = fast.results(), b = slow.results();
+    ASSERT_EQ(a.size(), b.size());
+    for (std::size_t k = 0; k < a.size(); ++k) {
+      // Relative to the matrix: single elements may be differences of large numbers.
+      float largest = 0;
+      for (const float x : b[k].values()) largest = std::max(largest, std::abs(x));
+      for (std::size_t at = 0; at < a[k].values().size(); ++at)
+        ASSERT_NEAR(a[k].values()[at], b[k].values()[at], tolerance * (1 + largest))
+            << what << ", result " << k << ", element " << at << " of " << a[k].rows() << " x "
+            << a[k].cols();
+    }
   }
 };
-INSTANTIATE_TEST_SUITE_P(Rounds, Agreement, testing::Range(0, kRounds));
+INSTANTIATE_TEST_SUITE_P(Rounds, Agreement,
+                         testing::Combine(testing::Values(Subject{"cpu", Precision::f32, 2e-5f},
+                                                          Subject{"cuda", Precision::f32, 2e-5f},
+                                                          Subject{"cuda-bf16", Precision::bf16, 2e-2f}),
+                                          testing::Range(0, kRounds)));
 
 TEST_P(Agreement, Losses) {
   const Gaps gaps(random);
   const std::size_t d = 1 + random.below(40);
-  const auto twice = [&](std::size_t rows, std::size_t cols, const char* what, auto&& call) {
-    Matrix<float> a = random_matrix<float>(random, rows, cols), b = a;
-    const double fast_value = call(*fast, a), naive_value = call(*naive, b);
-    EXPECT_NEAR(fast_value, naive_value, 1e-5 * (1 + std::abs(naive_value))) << what;
-    expect_same(a, b, what);
-  };
   const Matrix<float> logits = random_matrix<float>(random, gaps.b, gaps.c, 2);
+  const Matrix<float> start = random_matrix<float>(random, gaps.b, gaps.c);
+  const auto labels = [&](Bench& bench) {
+    return LabelRows{bench.in(gaps.Y), bench.in(gaps.G), bench.in(gaps.rows)};
+  };
   for (const BceForm form : {BceForm::logarithm, BceForm::softplus})
-    twice(gaps.b, gaps.c, "bce",
-          [&](auto& ops, auto& out) { return ops.bce(logits, gaps.labels(), {.form = form}, 2, out); });
+    for (const BceDivisor divisor : {BceDivisor::known, BceDivisor::all})
+      compare("bce", [&](Bench& e) {
+        e.ops.bce(e.in(logits), labels(e), {.form = form, .divisor = divisor}, 2, e.out(start), e.value());
+      });
   Matrix<float> guesses(gaps.b + 3, gaps.c);
   for (float& g : guesses.values()) g = random.uniform();
-  twice(gaps.b, gaps.c, "guess",
-        [&](auto& ops, auto& out) { return ops.guess_loss(logits, gaps.labels(), guesses, 2, out); });
-  Matrix<float> view_a = random_matrix<float>(random, gaps.stack, gaps.c), view_b = view_a;
-  EXPECT_NEAR(fast->view_loss(logits, gaps.labels(), gaps.slots, .9, 3, view_a),
-              naive->view_loss(logits, gaps.labels(), gaps.slots, .9, 3, view_b), 1e-5);
-  for (std::size_t i = 0; i < gaps.b; ++i)
-    for (std::size_t v = 0; v < gaps.m; ++v)
-      if (gaps.slots(i, v) != kNoRow)
-        for (std::size_t j = 0; j < gaps.c; ++j) {
-          const auto r = static_cast<std::size_t>(gaps.slots(i, v));
-          ASSERT_NEAR(view_a(r, j), view_b(r, j), 1e-6);
-        }
-  const Matrix<float> Z = random_matrix<float>(random, gaps.b, d);
+  compare("guess", [&](Bench& e) {
+    e.ops.guess_loss(e.in(logits), labels(e), e.in(guesses), 2, e.out(start), e.value());
+  });
+  Matrix<float> views = random_matrix<float>(random, gaps.stack, gaps.c);
+  compare("view", [&](Bench& e) {
+    const auto out = e.in(views), used = e.out(Matrix<float>(gaps.b, gaps.c));
+    e.ops.view_loss(e.in(logits), labels(e), e.in(gaps.slots), .9, 3, out, e.value());
+    e.ops.collect(out, e.in(gaps.slots), Share::sum, false, used);  // rows without a slot are undefined
+  });
+  const Matrix<float> Z = random_matrix<float>(random, gaps.b, d),
+                      dZ = random_matrix<float>(random, gaps.b, d);
   for (const bool normalise : {true, false})
-    twice(gaps.b, d, "graph", [&](auto& ops, auto& out) {
-      return ops.graph_loss(Z, gaps.labels(), {.eta = 3, .normalise = normalise, .pairwise = !normalise}, 2,
-                            out);
+    compare("graph", [&](Bench& e) {
+      e.ops.graph_loss(e.in(Z), labels(e), {.eta = 3, .normalise = normalise, .pairwise = !normalise}, 2,
+                       e.out(dZ), e.value());
     });
   const Matrix<float> S = random_matrix<float>(random, gaps.stack, d),
-                      O = random_matrix<float>(random, gaps.stack, d);
-  Matrix<float> other(gaps.stack, d);
+                      O = random_matrix<float>(random, gaps.stack, d),
+                      dS = random_matrix<float>(random, gaps.stack, d);
   for (const ContrastPositives positives : {ContrastPositives::others, ContrastPositives::self})
-    for (const bool first : {true, false})
-      twice(gaps.stack, d, "contrast", [&](auto& ops, auto& out) {
-        const ContrastSettings settings{.positives = positives};
-        return first ? ops.contrast_loss(S, O, gaps.slots, settings, 2, out, other)
-                     : ops.contrast_loss(S, O, gaps.slots, settings, 2, other, out);
+    for (const ContrastCount count : {ContrastCount::views, ContrastCount::pairs})
+      compare("contrast", [&](Bench& e) {
+        const ContrastSettings settings{
+            .share = positives == ContrastPositives::self ? Share::mean : Share::sum,
+            .count = count,
+            .positives = positives};
+        e.ops.contrast_loss(e.in(S), e.in(O), e.in(gaps.slots), settings, 2, e.out(dS), e.out(dS), e.value());
       });
-  twice(gaps.stack, d, "instance",
-        [&](auto& ops, auto& out) { return ops.instance_loss(S, gaps.slots, .5, 2, out); });
-  twice(gaps.b, d, "reconstruction",
-        [&](auto& ops, auto& out) { return ops.reconstruction_loss(Z, gaps.b, 2, out); });
+  compare("instance",
+          [&](Bench& e) { e.ops.instance_loss(e.in(S), e.in(gaps.slots), .5, 2, e.out(dS), e.value()); });
+  compare("reconstruction", [&](Bench& e) {
+    const ReconstructionJob<float> jobs[] = {{e.in(Z), e.out(dZ), e.value()},
+                                             {e.in(S), e.out(dS), e.value()}};
+    e.ops.reconstruction_loss(jobs, gaps.b, 2);
+  });
 }
 
-TEST_P(Agreement, Layers) {
+TEST_P(Agreement, Rows) {
   const Gaps gaps(random);
   const std::size_t n = gaps.stack, d = 1 + random.below(150);
-  const Matrix<float> X = random_matrix<float>(random, n, d), O = random_matrix<float>(random, n, d);
-  const auto twice = [&](std::size_t rows, const char* what, auto&& call) {
-    Matrix<float> a = random_matrix<float>(random, rows, d), b = a;
-    call(*fast, a);
-    call(*naive, b);
-    expect_same(a, b, what);
-  };
+  const Matrix<float> X = random_matrix<float>(random, n, d), O = random_matrix<float>(random, n, d),
+                      start = random_matrix<float>(random, n + 1, d),
+                      F = random_matrix<float>(random, gaps.b, d);
   std::vector<std::uint32_t> rows;
   std::vector<Fragment> fragments;
-  for (std::size_t r = 0; r < n; ++r) {
+  std::vector<float> factors;
+  for (std::size_t r = 0; r <= n; ++r) {
     rows.push_back(static_cast<std::uint32_t>(random.below(n)));
     const auto begin = static_cast<std::uint32_t>(random.below(d));
     fragments.push_back({begin, begin + static_cast<std::uint32_t>(random.below(d - begin + 1))});
+    factors.push_back(random.uniform());
   }
-  for (const bool masked : {false, true})
-    twice(n, "gather", [&](auto& ops, auto& out) {
-      ops.gather(X, rows, masked ? std::span<const Fragment>(fragments) : std::span<const Fragment>(), out);
+  const auto cut = [](auto list, std::size_t count) {
+    return decltype(list)(list.begin(), list.begin() + static_cast<std::ptrdiff_t>(count));
+  };
+  for (const int kind : {0, 1, 2, 3})
+    compare("gather", [&](Bench& e) {
+      GatherJob<float> job{
+          .source = e.in(X), .rows = e.in(cut(rows, kind == 3 ? n : n + 1)), .out = e.out(start)};
+      if (kind > 0) job.hidden = e.in(fragments);
+      if (kind == 2) job.factors = e.in(factors);
+      const GatherJob<float> jobs[] = {job, {.source = e.in(O), .rows = e.in(cut(rows, n)), .out = e.out(O)}};
+      e.ops.gather(jobs);
     });
-  const Matrix<float> F = random_matrix<float>(random, gaps.b, d);
   for (const Share share : {Share::sum, Share::mean})
     for (const bool add : {false, true}) {
-      twice(gaps.b, "collect", [&](auto& ops, auto& out) { ops.collect(X, gaps.slots, share, add, out); });
-      twice(n, "spread", [&](auto& ops, auto& out) { ops.spread(F, gaps.slots, share, add, out); });
+      compare("collect", [&](Bench& e) { e.ops.collect(e.in(X), e.in(gaps.slots), share, add, e.out(F)); });
+      compare("spread", [&](Bench& e) { e.ops.spread(e.in(F), e.in(gaps.slots), share, add, e.out(X)); });
     }
-  Matrix<std::uint8_t> keep_a(n, d), keep_b(n, d);
-  twice(n, "dropout", [&](auto& ops, auto& out) {
-    auto& keep = &ops == fast.get() ? keep_a : keep_b;
-    ops.dropout_forward(.4, {3, 1, 4, rows}, keep, out);
-    ops.dropout_backward(.4, keep, out);
+  compare("dropout", [&](Bench& e) {
+    const DropoutJob<float> jobs[] = {{{3, 1, 4, e.in(cut(rows, n))}, e.out(X)},
+                                      {{3, 1, 5, e.in(cut(rows, gaps.b))}, e.out(F)}};
+    e.ops.dropout(.4, jobs);
   });
-  EXPECT_TRUE(std::ranges::equal(keep_a.values(), keep_b.values()));
-  twice(n, "relu", [&](auto& ops, auto& out) { ops.relu_forward(X, out); });
-  twice(n, "relu backward", [&](auto& ops, auto& out) { ops.relu_backward(X, out); });
-  twice(n, "copy", [&](auto& ops, auto& out) { ops.copy(X, false, out); });
-  twice(n, "add", [&](auto& ops, auto& out) { ops.copy(X, true, out); });
-  twice(n, "zero", [&](auto& ops, auto& out) { ops.zero(out); });
-  twice(n, "sigmoid", [&](auto& ops, auto& out) { ops.sigmoid(X, out); });
-  twice(n, "gate", [&](auto& ops, auto& out) { ops.gate_forward(X, O, out); });
-  Matrix<float> scrap(n, d);
-  twice(n, "gate backward S", [&](auto& ops, auto& out) { ops.gate_backward(X, O, X, out, scrap); });
-  twice(n, "gate backward O", [&](auto& ops, auto& out) { ops.gate_backward(X, O, X, scrap, out); });
+  compare("relu", [&](Bench& e) { e.ops.relu_forward(e.in(X), e.out(O)); });
+  compare("relu backward", [&](Bench& e) { e.ops.relu_backward(e.in(X), e.out(O)); });
+  for (const bool add : {false, true}) compare("copy", [&](Bench& e) { e.ops.copy(e.in(X), add, e.out(O)); });
+  compare("zero", [&](Bench& e) { e.ops.zero(e.out(O).top(n)); });
+  compare("sigmoid", [&](Bench& e) { e.ops.sigmoid(e.in(X), e.out(O)); });
+  compare("gate", [&](Bench& e) { e.ops.gate_forward(e.in(X), e.in(O), e.out(O)); });
+  compare("gate backward",
+          [&](Bench& e) { e.ops.gate_backward(e.in(X), e.in(O), e.in(X), e.out(O), e.out(O)); });
+}
 
-  // Norms with all optimiser state: outputs, input gradients, parameters and statistics.
+UpdateRule rule_for(Random& random) {
   UpdateRule rule;
-  rule.optimiser = Optimiser::adamw;
+  constexpr Optimiser kAll[] = {Optimiser::sgd, Optimiser::adam, Optimiser::adamw};
+  rule.optimiser = kAll[random.below(3)];
   rule.rate = .01;
   rule.epsilon = 1e-3;
+  rule.weight_decay = .1;
   rule.average = .9;
-  const Matrix<float> start = random_matrix<float>(random, 8, d);
-  const BatchNormSettings settings;
-  for (const int kind : {0, 1, 2}) {
-    Matrix<float> state[2], out[2], running[2];
-    for (const bool is_fast : {false, true}) {
-      const auto& ops = is_fast ? *fast : *naive;
-      Matrix<float>& s = state[is_fast];
-      s = start;
-      for (std::size_t r : {3u, 7u})
-        for (float& value : s.row(r)) value = std::abs(value);  // second moments
-      const auto parameter = [&](std::size_t r) {
-        const auto at = [&](std::size_t k) { return s.view().slice(r + k, 1); };
-        return ParameterView<float>{at(0), at(1), at(3), at(2), false};
-      };
-      const auto gamma = parameter(0), beta = parameter(4);
-      out[is_fast] = Matrix<float>(2 * n, d);
-      running[is_fast] = Matrix<float>(2, d);
-      const auto Y = out[is_fast].view().top(n), dU = out[is_fast].view().slice(n, n);
-      Matrix<float> saved(kind == 2 ? n : 2, kind == 2 ? 2 : d);
-      const std::size_t missing = kind == 1 ? 5 : 0;
-      if (kind == 2) {
-        ops.layer_norm_forward(X, gamma.value, beta.value, 1e-5, saved, Y);
-      } else {
-        ops.batch_norm_forward(X, missing, gamma.value, beta.value, settings, running[is_fast], saved, Y);
-      }
-      ops.copy(O, false, dU);
-      if (missing > 0) ops.zero(dU.slice(n - 1, 1));
-      if (kind == 2) {
-        ops.layer_norm_backward(X, saved, rule, gamma, beta, dU);
-      } else {
-        ops.batch_norm_backward(X, missing, saved, rule, gamma, beta, dU);
-        Matrix<float> applied(n, d);
-        ops.batch_norm_apply(X, gamma.value, beta.value, settings, running[is_fast], applied);
-        ops.copy(applied, true, Y);
-      }
-    }
-    expect_same(state[1], state[0], "norm parameters");
-    if (d > 4)
-      expect_same(out[1], out[0],
-                  "norm outputs and gradients");  // few columns: tiny variances, large factors
-    expect_same(running[1], running[0], "running statistics");
+  rule.step = 3;
+  return rule;
+}
+
+// A parameter with all of its state, of which the rule decides what is used; all of it is a result.
+ParameterView<float> parameter(Bench& e, const Matrix<float>& start, bool decay) {
+  Matrix<float> squares = start;
+  for (float& x : squares.values()) x = x * x;
+  const auto value = e.out(start), first = e.out(start), second = e.out(squares), mean = e.out(start);
+  return {value, first, second, mean, decay};
+}
+
+TEST_P(Agreement, Norms) {
+  const std::size_t n = 1 + random.below(90), d = 5 + random.below(150);
+  const Matrix<float> X = random_matrix<float>(random, n, d), O = random_matrix<float>(random, n, d),
+                      gamma = random_matrix<float>(random, 1, d), beta = random_matrix<float>(random, 1, d);
+  const UpdateRule rule = rule_for(random);
+  for (const std::size_t missing : {0, 5})
+    compare(
+        "batch norm",
+        [&](Bench& e) {
+          const auto g = parameter(e, gamma, false), b = parameter(e, beta, false);
+          const auto running = e.out(Matrix<float>(2, d)), saved = e.out(Matrix<float>(2, d)), Y = e.out(O),
+                     U = e.in(X);
+          const NormForward<float> there{U, g.value, b.value, saved, Y, running, missing};
+          e.ops.batch_norm_forward({&there, 1}, {});
+          const auto dY = e.out(O);
+          if (missing > 0) e.ops.zero(dY.slice(n - 1, 1));
+          const NormBackward<float> back{U, saved, g, b, dY, missing};
+          if (n > 2) e.ops.batch_norm_backward({&back, 1}, rule);
+          const NormForward<float> apply{U, g.value, b.value, {}, e.out(O), running, 0};
+          e.ops.batch_norm_apply({&apply, 1}, {});
+        },
+        2e-4f);
+  compare(
+      "layer norm",
+      [&](Bench& e) {
+        const auto g = parameter(e, gamma, false), b = parameter(e, beta, false);
+        const auto saved = e.out(Matrix<float>(n, 2)), Y = e.out(O), U = e.in(X), dY = e.out(O);
+        const NormForward<float> there{U, g.value, b.value, saved, Y};
+        e.ops.layer_norm_forward({&there, 1}, 1e-5);
+        const NormBackward<float> back{U, saved, g, b, dY};
+        e.ops.layer_norm_backward({&back, 1}, rule);
+      },
+      1e-4f);
+}
+
+// Layers of all widths, several at once, with rows from none to more than one tile.
+TEST_P(Agreement, Layers) {
+  const int round = std::get<1>(GetParam());
+  const std::size_t shapes[][3] = {{5, 7, 3},      {64, 100, 80},  {65, 130, 260}, {0, 40, 50},
+                                   {128, 512, 64}, {80, 300, 515}, {200, 64, 33},  {300, 70, 90}};
+  const UpdateRule rule = rule_for(random);
+  std::vector<Matrix<float>> Xs, Ws, bs, dYs;
+  std::vector<std::uint32_t> rows(400);
+  for (std::size_t r = 0; r < rows.size(); ++r) rows[r] = static_cast<std::uint32_t>(random.below(5000));
+  for (int k = 0; k < 3; ++k) {
+    const auto& shape = shapes[(round + k * 3) % std::size(shapes)];
+    Xs.push_back(random_matrix<float>(random, shape[0], shape[1]));
+    for (float& x : Xs.back().values()) x = std::max(x, 0.f);
+    Ws.push_back(random_matrix<float>(random, shape[1], shape[2], .1));
+    bs.push_back(random_matrix<float>(random, 1, shape[2]));
+    dYs.push_back(random_matrix<float>(random, shape[0], shape[2], .1));
   }
+  // The updates divide by roots of squares: rounding of small gradients is amplified where these are small.
+  const float tolerance = subject.tolerance;
+  for (const double dropout : {0., .4})
+    compare(
+        "forward",
+        [&](Bench& e) {
+          std::vector<ForwardJob<float>> jobs;
+          for (std::size_t k = 0; k < Xs.size(); ++k) {
+            auto& job = jobs.emplace_back(ForwardJob<float>{.X = e.in(Xs[k]),
+                                                            .W = e.in(Ws[k]),
+                                                            .b = e.in(bs[k]),
+                                                            .relu = k % 2 == 0,
+                                                            .Y = e.out(dYs[k])});
+            job.dropout = dropout;
+            const std::size_t dropped =
+                Xs[k].rows() > 2 ? Xs[k].rows() - 1 : Xs[k].rows();  // not the last row
+            job.draws = {
+                3, 1, static_cast<std::uint32_t>(k),
+                e.in(std::vector(rows.begin(), rows.begin() + static_cast<std::ptrdiff_t>(dropped)))};
+          }
+          e.ops.linear_forward(jobs);
+        },
+        tolerance);
+  for (const bool with_dX : {true, false})
+    compare(
+        "backward",
+        [&](Bench& e) {
+          std::vector<BackwardJob<float>> jobs;
+          for (std::size_t k = 0; k < Xs.size(); ++k) {
+            auto& job = jobs.emplace_back(BackwardJob<float>{.X = e.in(Xs[k]),
+                                                             .dY = e.in(dYs[k]),
+                                                             .mask_by_input = k != 1,
+                                                             .W = parameter(e, Ws[k], true),
+                                                             .b = parameter(e, bs[k], false)});
+            if (with_dX) job.dX = e.out(Xs[k]);
+            if (k == 2) job.dropout = .4, job.dropped = Xs[k].rows() / 2;
+          }
+          e.ops.linear_backward(jobs, rule);
+        },
+        tolerance);
 }
 
 }  // namespace

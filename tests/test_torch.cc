@@ -25,14 +25,16 @@ const char* python_with_torch() {
 // The masked input of a step, by the rule that nn/mtd.cc follows (preset best and paper leave out one start).
 std::vector<Matrix<float>> masked_inputs(const Items& items, const MtdOptions& options, const Batch& batch) {
   std::vector<Matrix<float>> masked = items.X;
-  const std::size_t unused = options.mask_start == "authors" ? 2 : options.mask_start == "paper" ? 1 : 0;
+  const std::size_t unused = options.mask_start == MaskStart::authors ? 2
+                             : options.mask_start == MaskStart::paper ? 1
+                                                                      : 0;
   for (std::size_t i = 0; i < items.rows(); ++i) {
     Random random(batch.seed, Purpose::fragment, batch.epoch, static_cast<std::uint32_t>(i));
     for (std::size_t v = 0; v < items.views(); ++v) {
       const std::size_t d = items.X[v].cols(),
                         l = static_cast<std::size_t>(options.mask_rate * static_cast<double>(d));
       const std::size_t start = random.below(d - l - unused + 1);
-      const std::size_t end = start + l + (options.mask_length == "inclusive" ? 1 : 0);
+      const std::size_t end = start + l + (options.mask_length == MaskLength::inclusive ? 1 : 0);
       for (std::size_t j = start; j < end; ++j) masked[v](i, j) = 0;
     }
   }

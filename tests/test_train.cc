@@ -231,18 +231,18 @@ TEST(Train, WithoutShufflingRowsComeInOrderAndASmallSetIsOneBatch) {
 
 TEST(Train, Learns) {
   const Items train = make_items(400, 1), val = make_items(200, 2);
-  for (const char* optimiser : {"sgd", "adam", "adamw"}) {
+  for (const Optimiser optimiser : {Optimiser::sgd, Optimiser::adam, Optimiser::adamw}) {
     LinearNetwork network(train);
     TrainOptions options;
     options.epochs = 30;
     options.optimiser = optimiser;
-    options.rate = optimiser == std::string("sgd") ? .3 : .03;
+    options.rate = optimiser == Optimiser::sgd ? .3 : .03;
     options.average = .9;
     Recorder context;
     train_network(network, train, val, options, context);
     ASSERT_EQ(context.records.size(), 30u);
     EXPECT_LT(context.records.back().losses.at("total"), .6 * context.records.front().losses.at("total"));
-    EXPECT_GT(context.records.back().validation.auc, .85) << optimiser;
+    EXPECT_GT(context.records.back().validation.auc, .85) << static_cast<int>(optimiser);
     EXPECT_GT(context.records.back().rows_per_second, 0);
   }
 }
@@ -329,15 +329,15 @@ struct Stopper : FitContext {
 TEST(Train, ResumeFromAnyStepEndsWithTheSameBits) {
   const Items train = make_items(100, 1), val = make_items(40, 2);
   const std::string path = testing::TempDir() + "train_resume.safetensors";
-  for (const char* optimiser : {"sgd", "adamw"}) {
+  for (const Optimiser optimiser : {Optimiser::sgd, Optimiser::adamw}) {
     TrainOptions options;
     options.epochs = 4;
     options.batch = 32;
     options.optimiser = optimiser;
     options.rate = .1;
-    options.schedule = "cosine";
+    options.schedule = Schedule::cosine;
     options.warm_up = 1;
-    options.average = optimiser == std::string("sgd") ? 0 : .9;
+    options.average = optimiser == Optimiser::sgd ? 0 : .9;
     options.weight_decay = .01;
     LinearNetwork whole(train);
     FitContext context;
@@ -359,7 +359,7 @@ TEST(Train, ResumeFromAnyStepEndsWithTheSameBits) {
       stopper.left = 1000;
       LinearNetwork network(train);
       train_network(network, train, val, options, stopper);
-      ASSERT_EQ(network.numbers(), whole.numbers()) << optimiser << ", stopped at " << stops;
+      ASSERT_EQ(network.numbers(), whole.numbers()) << static_cast<int>(optimiser) << ", stopped at " << stops;
     }
     EXPECT_EQ(stops, 16);  // four steps an epoch: after each of them
   }

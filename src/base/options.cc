@@ -137,6 +137,10 @@ void Option::set(const std::string& text, bool extend) {
                    check_choice(text);
                    *t = text;
                  },
+                 [&](Choice& t) {
+                   check_choice(text);
+                   t.put(t.member, static_cast<std::size_t>(std::ranges::find(t.names, text) - t.names.begin()));
+                 },
                  [&](std::vector<std::string>* t) {  // repeated on the command line, or separated by commas
                    if (!extend) t->clear();
                    if (trim(text).empty()) return;
@@ -159,6 +163,7 @@ std::string Option::text() const {
   return std::visit(Overloaded{
                         [](const bool* t) -> std::string { return *t ? "true" : "false"; },
                         [](const std::string* t) { return *t; },
+                        [](const Choice& t) { return t.names.at(t.get(t.member)); },
                         [](const double* t) { return number_text(*t); },
                         [](const std::vector<std::string>* t) { return join_list(*t); },
                         [](const std::vector<double>* t) {
@@ -172,7 +177,11 @@ std::string Option::text() const {
 }
 
 nlohmann::json Option::json() const {
-  return std::visit([](const auto* t) { return nlohmann::json(*t); }, target);
+  return std::visit(Overloaded{
+                        [](const auto* t) { return nlohmann::json(*t); },
+                        [](const Choice& t) { return nlohmann::json(t.names.at(t.get(t.member))); },
+                    },
+                    target);
 }
 
 void Option::from_json(const nlohmann::json& value) {

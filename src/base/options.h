@@ -21,15 +21,24 @@
 #include <limits>
 #include <nlohmann/json_fwd.hpp>
 #include <string>
+#include <type_traits>
 #include <variant>
 #include <vector>
 
 namespace lacuna {
 
+// One of a few named values, held as an enum: names_of(E) lists the names in the order of the enum's values.
+struct Choice {
+  void* member;
+  std::size_t (*get)(const void* member);
+  void (*put)(void* member, std::size_t value);
+  std::vector<std::string> names;
+};
+
 class Option {
  public:
   using Target = std::variant<bool*, int*, std::int64_t*, std::uint64_t*, double*, std::string*,
-                              std::vector<std::string>*, std::vector<double>*>;
+                              std::vector<std::string>*, std::vector<double>*, Choice>;
   Option(std::string name, Target target, std::string help);
 
   // Builders, used in declare().
@@ -77,7 +86,16 @@ class Options {
  public:
   template <class T>
   Option& add(std::string name, T& target, std::string help) {
-    options_.emplace_back(std::move(name), Option::Target(&target), std::move(help));
+    if constexpr (std::is_enum_v<T>) {
+      Choice choice{&target, [](const void* member) { return static_cast<std::size_t>(*static_cast<const T*>(member)); },
+                    [](void* member, std::size_t value) { *static_cast<T*>(member) = static_cast<T>(value); }, {}};
+      for (const char* each : names_of(T{})) choice.names.emplace_back(each);
+      std::vector<std::string> names = choice.names;
+      options_.emplace_back(std::move(name), Option::Target(std::move(choice)), std::move(help));
+      options_.back().choices(std::move(names));  // which may be narrowed
+    } else {
+      options_.emplace_back(std::move(name), Option::Target(&target), std::move(help));
+    }
     options_.back().group = group_;
     return options_.back();
   }

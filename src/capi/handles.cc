@@ -47,7 +47,7 @@ lacuna_status put(lacuna_error** error, lacuna_status status, const char* messag
 
 const char* type_of(const Option& option) {
   static constexpr const char* kNames[] = {"bool",   "integer", "integer", "integer",
-                                           "number", "text",    "texts",   "numbers"};
+                                           "number", "text",    "texts",   "numbers", "text"};
   static_assert(std::variant_size_v<Option::Target> == std::size(kNames));
   return kNames[option.target.index()];
 }

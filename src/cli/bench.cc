@@ -16,6 +16,7 @@
 #include "base/text.h"
 #include "base/threads.h"
 #include "cli/terminal.h"
+#include "ops/device.h"
 #include "cli/verbs.h"
 #include "experiments/bench.h"
 #include "experiments/machine.h"
@@ -79,7 +80,7 @@ void run_apart(const PlannedCell& cell, const BenchOptions& bench) {
                                     "cell",      cell.id,
                                     "--spec",    cell.spec.json().dump(),
                                     "--out",     bench.out,
-                                    "--threads", std::to_string(bench.threads)};
+                                    "--threads", std::to_string(bench.threads), "--device", bench.device};
   if (bench.keep_scores) words.push_back("--keep-scores");
   std::vector<char*> argv;
   for (auto& word : words) argv.push_back(word.data());
@@ -187,7 +188,7 @@ std::optional<BenchOutcome> work_plan(const Plan& plan, const BenchOptions& benc
 void print_plan_results(const Plan& plan, const CellStore& store, const BenchOutcome& outcome, bool json) {
   std::fflush(stdout);
   for (const auto& results : load_results(store)) {
-    if (results.name != plan.header.at("name")) continue;
+    if (results.name != plan.header.at("name").get<std::string>()) continue;
     if (json)
       fmt::print("{}\n", results_json(results, outcome).dump(1));
     else
@@ -235,6 +236,7 @@ int run_experiment(Experiment experiment, const Arguments& arguments, const std:
   options.add("json", json, "one JSON document on stdout at the end");
   parse_or_help(options, arguments, verb, about, examples);
   set_threads(bench.threads);
+  set_device(parse_device(bench.device));
   Shelf shelf;
   const Plan plan = make_plan(experiment, bench, command_line(verb, arguments), shelf);
   for (const auto& remark : plan.remarks) fmt::print(stderr, "{}\n", remark);
@@ -334,6 +336,7 @@ int bench_paper(const Arguments& arguments) {
       "  lacuna bench paper --data corel5k.mat --out paper --repeats 10 --resume\n");
   paper.settle(options);
   set_threads(paper.bench.threads);
+  set_device(parse_device(paper.bench.device));
   Shelf shelf;
   const auto parts = paper_parts(paper, command_line("bench paper", arguments), shelf);
   if (dry_run) {
@@ -368,6 +371,7 @@ int bench_cell(const Arguments& arguments) {
   options.add("spec", spec, "the cell as JSON, as spec.json has it").metavar("JSON").required();
   options.add("out", bench.out, "the folder of results").metavar("DIR").required();
   options.add("threads", bench.threads, "threads, 0 = all; the result does not depend on it").range(0, 1024);
+  options.add("device", bench.device, "where networks compute: auto, cpu, cuda or cuda:N").metavar("DEVICE");
   options.add("keep-scores", bench.keep_scores, "keep the scores as scores.npy");
   parse_or_help(options, arguments, "bench cell",
                 "Runs one cell and stores it in a folder of results: what bench timing starts for each of "
@@ -375,6 +379,7 @@ int bench_cell(const Arguments& arguments) {
                 "cells that are done, see lacuna bench rerun.",
                 "  lacuna bench cell 3f0c6a51b2d97e84 --spec \"$(cat spec.json)\" --out results\n");
   set_threads(bench.threads);
+  set_device(parse_device(bench.device));
   const auto content = nlohmann::json::parse(spec, nullptr, false);
   const CellSpec cell = CellSpec::from_json(content);
   Shelf shelf;

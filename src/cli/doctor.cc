@@ -12,6 +12,7 @@
 #include "base/text.h"
 #include "base/threads.h"
 #include "cli/verbs.h"
+#include "ops/device.h"
 #include "ops/gemm.h"
 #include "ops/machine.h"
 #include "ops/peaks.h"
@@ -51,6 +52,29 @@ double product_rate(Precision precision) {
   return 2. * kRows * kSide * kSide / t.best;
 }
 
+// Every GPU that can be used, measured briefly; or why there is none.
+Json gpus() {
+  const GpuReport& found = gpu_report();
+  Json list = Json::array();
+  for (std::size_t k = 0; k < found.gpus.size(); ++k) {
+    const Gpu& gpu = found.gpus[k];
+    Json entry = {{"name", gpu.name},
+                  {"memory_bytes", gpu.memory},
+                  {"compute_capability", fmt::format("{}.{}", gpu.major, gpu.minor)}};
+    if (found.absence.empty() && gpu.major >= 8) {
+      const GpuSpeed speed = measure_gpu(static_cast<int>(k));
+      entry["free_bytes"] = speed.free_memory;
+      entry["copy_bytes_per_second"] = speed.copy;
+      entry["bf16_flops"] = speed.product;
+    }
+    list.push_back(entry);
+  }
+  return {{"absence", found.absence},
+          {"driver_cuda", fmt::format("{}.{}", found.driver / 1000, found.driver % 1000 / 10)},
+          {"engine", found.library},
+          {"list", list}};
+}
+
 Json disk(const std::filesystem::path& folder) {
   std::error_code error;
   const auto space = std::filesystem::space(folder, error);
@@ -83,6 +107,7 @@ Json examine() {
                         {"f32_product_flops", product_rate(Precision::f32)},
                         {"bf16_peak_flops", peak_bf16(count)},
                         {"bf16_product_flops", product_rate(Precision::bf16)}};
+  report["gpu"] = gpus();
   report["folders"] =
       Json::array({disk(std::filesystem::temp_directory_path()), disk(std::filesystem::current_path())});
   report["libraries"] = {
@@ -123,6 +148,18 @@ void print(const Json& r) {
          peak > 0 ? fmt::format("{:.0f} GFLOP/s, {:.0f} % of a raw loop's {:.0f}", rate * 1e-9,
                                 100 * rate / peak, peak * 1e-9)
                   : fmt::format("{:.0f} GFLOP/s (no bf16 instruction here: rounded, then f32)", rate * 1e-9));
+  }
+  const auto& gpu = r["gpu"];
+  if (const auto absence = gpu["absence"].get<std::string>(); !absence.empty()) line("gpu", "none: " + absence);
+  for (const auto& g : gpu["list"]) {
+    std::string text = fmt::format("{}, {}, compute capability {}, driver for CUDA {}", g["name"].get<std::string>(),
+                                   bytes_text(g["memory_bytes"].get<double>()),
+                                   g["compute_capability"].get<std::string>(), gpu["driver_cuda"].get<std::string>());
+    if (g.contains("bf16_flops"))
+      text += fmt::format(", {} free, copies at {:.2f} TB/s, bf16 at {:.0f} TFLOP/s",
+                          bytes_text(g["free_bytes"].get<double>()), g["copy_bytes_per_second"].get<double>() * 1e-12,
+                          g["bf16_flops"].get<double>() * 1e-12);
+    line("gpu", text);
   }
   for (const auto& folder : r["folders"])
     line("folder", fmt::format("{}: {}, {} free", folder["path"].get<std::string>(),

@@ -7,6 +7,7 @@
 #include "base/error.h"
 #include "base/text.h"
 #include "base/threads.h"
+#include "ops/device.h"
 #include "cli/prediction.h"
 #include "cli/progress.h"
 #include "cli/text_out.h"
@@ -24,6 +25,7 @@ struct ExplainFlags {
   bool json = false, summary = false, calibrated = false, quiet = false;
   std::uint64_t seed = 1;
   int threads = 0;
+  std::string device = "auto";
 
   void declare(Options& o) {
     o.add("model", model, "a model file written by lacuna train").positional().metavar("MODEL").required();
@@ -49,6 +51,8 @@ struct ExplainFlags {
     o.add("precision", precision, "of a network's products: the model's own setting, f32 or bf16")
         .choices({"model", "f32", "bf16"});
     o.add("threads", threads, "threads, 0 = all; the result does not depend on it").range(0, 1024);
+    o.add("device", device, "where networks compute: auto (a GPU if one can be used), cpu, cuda or cuda:N")
+        .metavar("DEVICE");
     o.add("json", json, "print one JSON document");
     o.add("quiet", quiet, "print nothing but errors");
   }
@@ -294,6 +298,7 @@ int explain(const Arguments& arguments) {
            flags.exact_views);
   if (!flags.out.empty() && !is_stream_path(flags.out)) check_writable(flags.out);
   set_threads(flags.threads);
+  set_device(parse_device(flags.device));
   const Model model = load_model(flags.model, flags.precision);
   const Source source(flags.source);
   if (flags.summary) return explain_summary(flags, model, source);

@@ -8,6 +8,7 @@
 #include "base/text.h"
 #include "base/threads.h"
 #include "data/learnable.h"
+#include "ops/device.h"
 
 namespace lacuna::cli {
 namespace {
@@ -75,6 +76,9 @@ void LearningFlags::declare(Options& o) {
       .excludes("folds");
   o.add("seed", seed, "all random numbers follow from it").common();
   o.add("threads", threads, "threads, 0 = all; the result does not depend on it").range(0, 1024).common();
+  o.add("device", device, "where networks compute: auto (a GPU if one can be used), cpu, cuda or cuda:N")
+      .metavar("DEVICE")
+      .common();
   o.add("set", set, "a setting by its name, as in a config file; may be repeated").metavar("KEY=VALUE");
   o.add("config", config, "settings from a TOML file; the command line comes after it").metavar("FILE");
   o.add("print-config", print_config, "print all settings as a config file and stop");
@@ -133,6 +137,7 @@ Model parse_learning(LearningFlags& flags, Options& options, const Arguments& ar
     throw HelpShown();
   }
   set_threads(flags.threads);
+  set_device(parse_device(flags.device));
   return model;
 }
 

@@ -19,6 +19,7 @@ struct LearningFlags {
   double hold_out = .15;
   std::uint64_t seed = 1;
   int threads = 0;
+  std::string device = "auto";
   std::vector<std::string> set;  // KEY=VALUE
   bool print_config = false;
 

@@ -9,6 +9,7 @@
 #include "base/tensors.h"
 #include "base/text.h"
 #include "base/threads.h"
+#include "ops/device.h"
 #include "cli/prediction.h"
 #include "cli/progress.h"
 #include "cli/text_out.h"
@@ -57,6 +58,8 @@ void PredictFlags::declare(Options& o) {
         "instructions about twice as fast for many rows)")
       .choices({"model", "f32", "bf16"});
   o.add("threads", threads, "threads, 0 = all; the result does not depend on it").range(0, 1024);
+  o.add("device", device, "where networks compute: auto (a GPU if one can be used), cpu, cuda or cuda:N")
+      .metavar("DEVICE");
   o.add("json", json, "print what was done as one JSON document");
   o.add("quiet", quiet, "print nothing but errors");
 }
@@ -246,6 +249,7 @@ int predict(const Arguments& arguments) {
   check_flags(flags, options);
   if (!is_stream_path(flags.out)) check_writable(flags.out);
   set_threads(flags.threads);
+  set_device(parse_device(flags.device));
   const Model model = load_model(flags.model, flags.precision);
   if (flags.calibrated && model.calibration().empty())
     fail(Exit::mismatch,

@@ -19,6 +19,7 @@ struct PredictFlags {
   bool labels = false, calibrated = false, strict = false, json = false, quiet = false;
   double threshold = -1;
   int threads = 0;
+  std::string device = "auto";
 
   void declare(Options& options);
   bool from_stream() const;  // DATA is lines that come in, not a data set

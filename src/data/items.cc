@@ -6,6 +6,29 @@
 
 namespace lacuna {
 
+const ItemsAway::Copy& ItemsAway::on(const Engine& engine, const Items& items) const {
+  const std::lock_guard lock(mutex_);
+  const auto [at, is_new] = copies_.try_emplace(engine.place());
+  Copy& copy = at->second;
+  if (!is_new) return copy;
+  const auto send = [&](const auto& matrix) {
+    using T = std::remove_cvref_t<decltype(matrix(0, 0))>;
+    EngineMatrix<T> array(engine, matrix.rows(), matrix.cols());
+    upload<T>(engine, matrix, array);
+    return array;
+  };
+  try {
+    for (const auto& X : items.X) copy.X.push_back(send(X));
+    for (const auto& common : items.common) copy.common.push_back(send(common));
+    copy.Y = send(items.Y);
+    copy.G = send(items.G);
+  } catch (...) {  // half a copy is none
+    copies_.erase(at);
+    throw;
+  }
+  return copy;
+}
+
 Matrix<std::int8_t> truth_of(const Items& items) {
   Matrix<std::int8_t> truth(items.rows(), items.labels());
   for (std::size_t i = 0; i < truth.rows(); ++i)

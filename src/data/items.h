@@ -3,14 +3,46 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
+#include <mutex>
 #include <span>
 #include <vector>
 
 #include "base/matrix.h"
 #include "data/dataset.h"
 #include "data/folds.h"
+#include "ops/engine.h"
 
 namespace lacuna {
+
+struct Items;
+
+// Items in the memory of a device. Made when first asked for, kept as long as the items live, which must not
+// change from then on; a copy of items has none.
+class ItemsAway {
+ public:
+  struct Copy {
+    std::vector<EngineMatrix<float>> X, common;
+    EngineMatrix<float> Y;
+    EngineMatrix<std::uint8_t> G;
+  };
+  ItemsAway() = default;
+  ItemsAway(const ItemsAway&) {}
+  ItemsAway& operator=(const ItemsAway&) {
+    copies_.clear();
+    return *this;
+  }
+  ItemsAway(ItemsAway&& other) noexcept : copies_(std::move(other.copies_)) {}
+  ItemsAway& operator=(ItemsAway&& other) noexcept {
+    copies_ = std::move(other.copies_);
+    return *this;
+  }
+  const Copy& on(const Engine& engine, const Items& items) const;
+
+ private:
+  mutable std::mutex mutex_;
+  mutable std::map<int, Copy> copies_;  // by Engine::place()
+};
 
 struct Items {
   std::vector<Matrix<float>> X;  // per view (n, d_v); a missing instance is a zero row
@@ -29,6 +61,23 @@ struct Items {
   // The same rows in other preparations, for ensembles whose members differ in it; without labels.
   std::vector<Items> others;
   const Items& form(std::size_t k) const { return k == 0 ? *this : others[k - 1]; }
+
+  // What an engine can read.
+  MatrixView<const float> X_on(const Engine& engine, std::size_t v) const {
+    return engine.on_host() ? X[v].view() : away.on(engine, *this).X[v].view();
+  }
+  MatrixView<const float> Y_on(const Engine& engine) const {
+    return engine.on_host() ? Y.view() : away.on(engine, *this).Y.view();
+  }
+  MatrixView<const std::uint8_t> G_on(const Engine& engine) const {
+    return engine.on_host() ? G.view() : away.on(engine, *this).G.view();
+  }
+  std::span<const float> background_on(const Engine& engine, std::size_t v) const {
+    if (background(v).empty() || engine.on_host()) return background(v);
+    const auto& common_away = away.on(engine, *this).common[v];
+    return {common_away.data(), common_away.cols()};
+  }
+  ItemsAway away = {};
 
   std::size_t rows() const { return W.rows(); }
   std::size_t views() const { return W.cols(); }

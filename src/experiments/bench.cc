@@ -119,6 +119,9 @@ void BenchOptions::declare(Options& o, Experiment experiment) {
   o.add("threads", threads, "threads of a cell, 0 = all; results do not depend on it")
       .range(0, 1024)
       .common();
+  o.add("device", device,
+        "where networks compute: auto (a GPU if one can be used), cpu, cuda or cuda:N; results depend on it")
+      .metavar("DEVICE");
   o.add("retry-failed", retry_failed, "with --resume: run failed cells again");
   o.add("keep-scores", keep_scores, "keep the scores of every cell as scores.npy");
   o.add("name", name, "the experiment's name in the folder, if it holds several of a kind").metavar("NAME");

@@ -30,6 +30,7 @@ struct BenchOptions {
   std::string out, name;  // the folder; the experiment's name in it (default: its kind)
   bool resume = false, retry_failed = false, keep_scores = false;
   int threads = 0;
+  std::string device = "cpu";  // where networks compute; results depend on it
   double level = .05;         // of the significance tests
   std::string metric = "AP";  // of the tests and the figures that show one
   // For single experiments.

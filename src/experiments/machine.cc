@@ -8,6 +8,7 @@
 #include <ctime>
 #include <string>
 
+#include "ops/device.h"
 #include "base/text.h"
 #include "base/threads.h"
 
@@ -46,6 +47,7 @@ nlohmann::json machine_json() {
           {"processor", kernel_value("/proc/cpuinfo", "model name")},
           {"cores", sysconf(_SC_NPROCESSORS_ONLN)},
           {"threads", threads()},
+          {"device", device_name(current_device())},
           {"memory_bytes", static_cast<std::uint64_t>(sysconf(_SC_PHYS_PAGES)) *
                                static_cast<std::uint64_t>(sysconf(_SC_PAGESIZE))},
           {"system", std::string(system.sysname) + " " + system.release + " " + system.machine}};

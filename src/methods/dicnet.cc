@@ -14,19 +14,19 @@ class Dicnet final : public TwoChannelMethod {
     n.encoder_widths = {"0.8d", "0.8d", "1500"};
     n.decoder_widths = {"1e", "1500", "0.8d", "0.8d"};
     n.embedding = 0;
-    n.end_norm = "batch";
+    n.end_norm = EndNorm::batch;
     n.channels = 1;
     n.mask_rate = n.view_dropout = n.hidden_dropout = n.fused_dropout = 0;
     n.classifier_bias = 0;
-    n.bce_form = "log";
+    n.bce_form = BceForm::logarithm;
     n.gamma = .1;
-    n.decoder_input = "sum";
+    n.decoder_input = DecoderInput::sum;
     n.view_weight = 0;
     n.instance_weight = 1e-3;
     TrainOptions& t = train_options_;
     t.epochs = 300;
     t.shuffle = false;
-    t.optimiser = "sgd";
+    t.optimiser = Optimiser::sgd;
     t.rate = .1;
     t.select = "dicnet";
   }

@@ -7,6 +7,7 @@
 #include "base/error.h"
 #include "methods/all.h"
 #include "nn/make.h"
+#include "ops/device.h"
 
 namespace lacuna {
 namespace {
@@ -70,7 +71,7 @@ const Row kTable[] = {
 }  // namespace
 
 std::unique_ptr<Network> TwoChannelMethod::make_network(const NetworkShape& shape, std::uint64_t seed) const {
-  return lacuna::make_network<float>(network_options_, shape, seed, make_cpu_ops(precision()));
+  return lacuna::make_network<float>(network_options_, shape, seed, make_ops(current_device(), precision()));
 }
 
 void TwoChannelMethod::channels(const Items& items, std::vector<Matrix<float>>& shared,
@@ -99,7 +100,7 @@ Cost TwoChannelMethod::cost(const FitSize& size) const {
     weights += own;
     work += own * static_cast<double>(size.present[v]);
   }
-  const double state = train_options_.optimiser == "sgd" ? 8 : 16;
+  const double state = train_options_.optimiser == Optimiser::sgd ? 8 : 16;
   const double rate = precision() == Precision::bf16 ? 120e9 : 60e9;
   return {6 * work * static_cast<double>(train_options_.epochs) / rate,
           weights * state + 4e4 * static_cast<double>(e) + 12 * static_cast<double>(size.rows * size.labels)};

@@ -3,7 +3,8 @@
 #include <cassert>
 
 #include "base/tensors.h"
-#include "ops/machine.h"
+#include "nn/stored.h"
+#include "ops/device.h"
 
 namespace lacuna {
 namespace {
@@ -20,14 +21,14 @@ const char* precision_name(Precision precision) {
 void NetworkMethod::declare_precision(Options& options) {
   options
       .add("precision", precision_,
-           "of products: f32, or bf16 factors with f32 sums; auto takes bf16 where the CPU has instructions "
-           "for it")
+           "of products: f32, or bf16 factors with f32 sums; auto takes bf16 where the CPU or GPU has "
+           "instructions for it")
       .choices({"auto", "f32", "bf16"});
 }
 
 Precision NetworkMethod::chosen() const {
   if (precision_ != "auto") return precision_from(precision_);
-  return isa() >= Isa::bf16 ? Precision::bf16 : Precision::f32;
+  return fastest_precision(current_device());
 }
 
 void NetworkMethod::fit(const Items& train, const Items& val, FitContext& context) {
@@ -56,10 +57,10 @@ void NetworkMethod::predict_sets(const Items& items, const ViewSets& sets, Matri
 void NetworkMethod::save(Tensors& file) const {
   file.metadata[kTrainPrecision] = precision_name(used_);
   network_->visit([&](const std::string& name, ParameterView<float> p, bool for_prediction) {
-    if (for_prediction) file.put(name, p.mean.empty() ? p.value : p.mean);
+    if (for_prediction) put_tensor(network_->engine(), p.mean.empty() ? p.value : p.mean, name, file);
   });
   network_->visit_buffers([&](const std::string& name, MatrixView<float> buffer) {
-    if (name.ends_with(".running")) file.put(name, buffer);
+    if (name.ends_with(".running")) put_tensor(network_->engine(), buffer, name, file);
   });
 }
 
@@ -69,8 +70,11 @@ void NetworkMethod::load(const Tensors& file, const ItemShape& items) {
   for (const auto& [name, tensor] : file.all()) shape.most_parameters += tensor.bytes.size() / sizeof(float);
   used_ = chosen();
   network_ = make_network(shape, 0);
-  network_->visit([&](const std::string& name, ParameterView<float> p, bool) { file.get(name, p.value); });
-  network_->visit_buffers([&](const std::string& name, MatrixView<float> buffer) { file.get(name, buffer); });
+  const auto get = [&](const std::string& name, MatrixView<float> to) {
+    get_tensor(network_->engine(), file, name, to);
+  };
+  network_->visit([&](const std::string& name, ParameterView<float> p, bool) { get(name, p.value); });
+  network_->visit_buffers([&](const std::string& name, MatrixView<float> buffer) { get(name, buffer); });
   network_->settle();
 }
 

@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "base/error.h"
+#include "ops/gemm.h"
 #include "ops/gemm_reference.h"
 #include "ops/scalar.h"
 
@@ -51,7 +52,8 @@ C2aeNetwork<T>::C2aeNetwork(const C2aeOptions& options, const NetworkShape& shap
     : options_(options),
       shape_(shape),
       width_(std::max<std::size_t>(
-          1, static_cast<std::size_t>(std::lround(options.reduction * static_cast<double>(shape.labels))))) {
+          1, static_cast<std::size_t>(std::lround(options.reduction * static_cast<double>(shape.labels))))),
+      ops_(make_reference_ops<T>()) {
   if (shape_.columns.size() != 1)
     fail(Exit::usage, "C2AE learns from one view, there are {}", shape_.columns.size());
   const auto h = static_cast<std::size_t>(options_.hidden);
@@ -62,7 +64,7 @@ C2aeNetwork<T>::C2aeNetwork(const C2aeOptions& options, const NetworkShape& shap
   if (shape_.most_parameters > 0 && parameters() > shape_.most_parameters)
     fail(Exit::data, "the settings ask for {} parameters, the model file holds {} numbers", parameters(),
          shape_.most_parameters);
-  parameters_.allocate();
+  parameters_.allocate(*ops_);
   if (shape_.prediction_only) return;
   for (const Path* path : {&features_, &labels_, &decoder_}) initialise(*path, seed);
 }
@@ -87,11 +89,10 @@ template <class T>
 void C2aeNetwork<T>::initialise(const Path& path, std::uint64_t seed) {
   for (const Layer& layer : path) {
     const bool hidden = layer.activation == Activation::leaky;
-    parameters_.draw_uniform(layer.W, seed,
+    parameters_.draw_uniform(*ops_, layer.W, seed,
                              hidden ? .01 : 4 * std::sqrt(6. / static_cast<double>(layer.in + layer.out)));
     if (!hidden) continue;
-    parameters_.draw_uniform(layer.b, seed, .05);
-    for (T& b : parameters_.view(layer.b).value.row(0)) b += T(.05);
+    parameters_.draw_uniform(*ops_, layer.b, seed, .05, .05);
   }
 }
 

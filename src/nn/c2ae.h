@@ -34,7 +34,7 @@ class C2aeNetwork final : public BasicNetwork<T> {
   C2aeNetwork(const C2aeOptions& options, const NetworkShape& shape, std::uint64_t seed);
 
   // Gradients are divided by their running root mean square before momentum; so `second` is always kept.
-  void keep(OptimiserState state) override { parameters_.keep({.second = true, .mean = state.mean}); }
+  void keep(OptimiserState state) override { parameters_.keep(*ops_, {.second = true, .mean = state.mean}); }
   // Of the rule: rate, momentum, weight decay, average and step. The optimiser's kind is this network's own,
   // unless the rule has rate 1 and momentum 0: then gradients are subtracted as they are, for gradient
   // checks.
@@ -70,6 +70,7 @@ class C2aeNetwork final : public BasicNetwork<T> {
   C2aeOptions options_;
   NetworkShape shape_;
   std::size_t width_;  // of the common space
+  std::unique_ptr<Ops<T>> ops_;
   Parameters<T> parameters_;
   Path features_, labels_, decoder_;
 

@@ -15,6 +15,7 @@
 #include "nn/network.h"
 #include "nn/parameters.h"
 #include "nn/soft_labels.h"
+#include "nn/tally.h"
 #include "ops/ops.h"
 
 namespace lacuna {
@@ -27,38 +28,50 @@ class EarlyNetwork final : public BasicNetwork<T> {
 
   void keep(OptimiserState state) override;
   Losses step(const Batch& batch, const UpdateRule& rule) override;
+  void start(const Batch& batch, const UpdateRule& rule) override;
+  Losses finish() override { return tally_.read(); }
+  const Engine& engine() const override { return *ops_; }
   void predict(const Items& items, MatrixView<T> scores) const override;
-  void settle() override { parameters_.pack(*ops_); }
+  void settle() override { parameters_.settle(*ops_); }
   void visit(typename BasicNetwork<T>::Visitor visitor) override { parameters_.visit(visitor); }
   void visit_buffers(typename BasicNetwork<T>::BufferVisitor visitor) override;
   std::uint64_t parameters() const override { return parameters_.count(false); }
   std::uint64_t parameters_for_prediction() const override { return parameters_.count(true); }
 
  private:
+  // How rows become rows of u, in a parcel: per view what is hidden of each row, and each row's factor.
+  struct Joined {
+    std::vector<Parcel::Piece<Fragment>> hidden;
+    Parcel::Piece<float> factors;
+  };
   // Everything a step writes besides parameters. With a second pass the stack has 2b rows: first all rows
   // with their views, then all rows with a part of them.
   struct Memory {
     std::size_t capacity = 0;                // rows of the largest batch so far
     std::vector<std::uint8_t> left, subset;  // (b, m) flat
     std::vector<Fragment> fragments;         // (b, m) flat: drawn, the same for both passes
-    std::vector<Fragment> hidden;            // of one view at a time: its fragment, or all of it
-    std::vector<float> factors;              // √(m/k) of each row of the stack
     std::vector<std::uint32_t> identities;   // of the stack's rows, for dropout
-    Matrix<std::int32_t> slots;              // (b, 1): row i of the second pass
-    Buffer<T> X;                             // (2b, Σd_v): u
+    std::vector<std::int32_t> slots;         // (b, 1): row i of the second pass
+    Parcel parcel;
+    Buffer<T> X;  // (2b, Σd_v): u
     ChainMemory<T> encoder;
-    Matrix<T> U, S, Z, dZ, saved;  // (2b, d_e): before and after the norm, after ReLU and dropout
-    Matrix<std::uint8_t> keep_Z;
-    Matrix<T> logits, dlogits;  // (2b, c)
+    EngineMatrix<T> U, S, Z, dZ, saved;  // (2b, d_e): before and after the norm, after ReLU and dropout
+    EngineMatrix<T> logits, dlogits;     // (2b, c)
     PingPong<T> scratch;
+    std::vector<Fragment> hidden;  // of one view at a time: its fragment, or all of it
+    std::vector<float> factors;    // √(m/k) of each row
+    Joined joined[2];  // of the two passes
+    std::vector<GatherJob<T>> gathers;
   };
 
   bool passes_twice() const { return options_.view_weight > 0; }
   void reserve(std::size_t rows);
-  // u of the rows with the views that are left; `fragments` (b, m) flat or empty.
-  void join(const Items& items, std::span<const std::uint32_t> rows, std::span<const std::uint8_t> left,
-            std::span<const Fragment> fragments, std::vector<Fragment>& hidden, std::span<float> factors,
-            MatrixView<T> X) const;
+  // Puts into the parcel how rows are joined, with the views that are left; `fragments` (b, m) flat or empty.
+  // After it has been sent, join() makes u of them.
+  void plan(std::span<const std::uint8_t> left, std::span<const Fragment> fragments, Memory& m,
+            Joined& joined) const;
+  void join(const Items& items, std::span<const std::uint32_t> rows, const Joined& joined, MatrixView<T> X,
+            Memory& m) const;
 
   MtdOptions options_;
   NetworkShape shape_;
@@ -72,6 +85,7 @@ class EarlyNetwork final : public BasicNetwork<T> {
   Linear<T> classifier_;
   SoftLabels<T> soft_labels_;
   Memory memory_;
+  Tally tally_;
 };
 
 }  // namespace lacuna

@@ -4,6 +4,17 @@
 #include <cmath>
 
 namespace lacuna {
+namespace {
+
+// A list of jobs whose memory is kept from call to call.
+template <class Job>
+std::vector<Job>& job_list() {
+  thread_local std::vector<Job> jobs;
+  jobs.clear();
+  return jobs;
+}
+
+}  // namespace
 
 template <class T>
 void Linear<T>::add(Parameters<T>& parameters, const std::string& name, std::size_t inputs,
@@ -15,46 +26,43 @@ void Linear<T>::add(Parameters<T>& parameters, const std::string& name, std::siz
 }
 
 template <class T>
-void Linear<T>::initialise(Parameters<T>& parameters, std::uint64_t seed, double bias) const {
+void Linear<T>::initialise(const Ops<T>& ops, Parameters<T>& parameters, std::uint64_t seed,
+                           double bias) const {
   const double bound = 1 / std::sqrt(static_cast<double>(std::max<std::size_t>(in, 1)));
-  parameters.draw_uniform(W, seed, bound);
+  parameters.draw_uniform(ops, W, seed, bound);
   if (bias == 0) {
-    parameters.draw_uniform(b, seed, bound);
+    parameters.draw_uniform(ops, b, seed, bound);
   } else {
-    parameters.fill(b, bias);
+    parameters.fill(ops, b, bias);
   }
 }
 
 template <class T>
-void Linear<T>::forward(const Ops<T>& ops, const Parameters<T>& parameters, LayerInput<T> X, bool relu,
-                        MatrixView<T> Y) const {
-  if (X.few != nullptr)
-    ops.sparse_forward(*X.few, parameters.value(W), parameters.value(b), relu, Y);
-  else
-    ops.linear_forward(X.X, parameters.value(W), parameters.value(b), relu, Y);
+ForwardJob<T> Linear<T>::forward(const Parameters<T>& parameters, MatrixView<const T> X, bool relu,
+                                 MatrixView<T> Y) const {
+  return {.X = X, .W = parameters.value(W), .b = parameters.value(b), .relu = relu, .Y = Y};
 }
 
 template <class T>
-void Linear<T>::backward(const Ops<T>& ops, Parameters<T>& parameters, LayerInput<T> X,
-                         MatrixView<const T> dY, bool mask_by_input, const UpdateRule& rule,
-                         MatrixView<T> dX) const {
-  assert(X.few == nullptr || (dX.empty() && !mask_by_input));
-  if (X.few != nullptr)
-    ops.sparse_backward(*X.few, dY, rule, parameters.view(W), parameters.view(b));
-  else
-    ops.linear_backward(X.X, dY, mask_by_input, rule, parameters.view(W), parameters.view(b), dX);
+BackwardJob<T> Linear<T>::backward(Parameters<T>& parameters, MatrixView<const T> X, MatrixView<const T> dY,
+                                   bool mask_by_input, MatrixView<T> dX) const {
+  return {.X = X,
+          .dY = dY,
+          .mask_by_input = mask_by_input,
+          .W = parameters.view(W),
+          .b = parameters.view(b),
+          .dX = dX};
 }
 
 template <class T>
-void Linear<T>::predict(const Ops<T>& ops, const Parameters<T>& parameters, LayerInput<T> X, bool relu,
-                        MatrixView<T> Y, PackedRows* next) const {
-  assert(next == nullptr || (X.few == nullptr && packed(parameters)));
-  if (X.few != nullptr)
-    ops.sparse_forward(*X.few, parameters.predictor(W), parameters.predictor(b), relu, Y);
-  else if (packed(parameters))
-    ops.packed_forward(X.X, X.packed, parameters.packed(W), parameters.predictor(b), relu, Y, next);
-  else
-    ops.linear_forward(X.X, parameters.predictor(W), parameters.predictor(b), relu, Y);
+ForwardJob<T> Linear<T>::predict(const Parameters<T>& parameters, MatrixView<const T> X, bool relu,
+                                 MatrixView<T> Y) const {
+  return {.X = X,
+          .W = parameters.predictor(W),
+          .b = parameters.predictor(b),
+          .settled = parameters.settled(W),
+          .relu = relu,
+          .Y = Y};
 }
 
 template <class T>
@@ -67,17 +75,15 @@ void Chain<T>::add(Parameters<T>& parameters, const std::string& name, const std
 }
 
 template <class T>
-void Chain<T>::initialise(Parameters<T>& parameters, std::uint64_t seed) const {
-  for (const auto& linear : linears_) linear.initialise(parameters, seed);
+void Chain<T>::initialise(const Ops<T>& ops, Parameters<T>& parameters, std::uint64_t seed) const {
+  for (const auto& linear : linears_) linear.initialise(ops, parameters, seed);
 }
 
 template <class T>
-ChainMemory<T> Chain<T>::memory(std::size_t rows, bool dropout) const {
+ChainMemory<T> Chain<T>::memory(const Engine& engine, std::size_t rows) const {
   ChainMemory<T> memory;
-  for (std::size_t l = 0; l + 1 < linears_.size(); ++l) {
-    memory.hidden.emplace_back(rows, linears_[l].out);
-    memory.keep.emplace_back(dropout ? rows : 0, linears_[l].out);
-  }
+  for (std::size_t l = 0; l + 1 < linears_.size(); ++l)
+    memory.hidden.emplace_back(engine, rows, linears_[l].out);
   return memory;
 }
 
@@ -89,140 +95,189 @@ std::size_t Chain<T>::widest() const {
 }
 
 template <class T>
-void Chain<T>::forward(const Ops<T>& ops, const Parameters<T>& parameters, LayerInput<T> X, double dropout,
-                       Draws draws, ChainMemory<T>& memory, MatrixView<T> Y) const {
-  LayerInput<T> input = X;
-  for (std::size_t l = 0; l + 1 < linears_.size(); ++l) {
-    const MatrixView<T> hidden = memory.hidden[l].take(Y.rows, linears_[l].out);
-    linears_[l].forward(ops, parameters, input, true, hidden);
-    if (dropout > 0) {
-      draws.layer = first_layer_id_ + static_cast<std::uint32_t>(l);
-      const std::size_t rows = draws.rows.size();
-      ops.dropout_forward(dropout, draws, memory.keep[l].view().top(rows), hidden.top(rows));
+void forward(const Ops<T>& ops, const Parameters<T>& parameters, std::span<const ChainForward<T>> chains,
+             double dropout, Draws draws) {
+  const std::size_t depth = chains.empty() ? 0 : chains.front().chain->depth();
+  for (std::size_t l = 0; l < depth; ++l) {
+    auto& jobs = job_list<ForwardJob<T>>();
+    for (const auto& c : chains) {
+      assert(c.chain->depth() == depth);
+      const Linear<T>& linear = c.chain->linear(l);
+      const bool last = l + 1 == depth;
+      const auto X = l == 0 ? c.X : std::as_const(c.memory->hidden[l - 1]).take(c.Y.rows, linear.in);
+      auto& job = jobs.emplace_back(
+          linear.forward(parameters, X, !last, last ? c.Y : c.memory->hidden[l].take(c.Y.rows, linear.out)));
+      if (l == 0) job.X_form = c.X_form;
+      if (last || dropout == 0) continue;
+      job.dropout = dropout;
+      job.draws = {draws.seed, draws.step, c.chain->layer_id(l), c.rows};
     }
-    input = hidden;
+    ops.linear_forward(jobs);
   }
-  linears_.back().forward(ops, parameters, input, false, Y);
 }
 
 template <class T>
-void Chain<T>::backward(const Ops<T>& ops, Parameters<T>& parameters, LayerInput<T> X, MatrixView<const T> dY,
-                        double dropout, std::size_t dropout_rows, const ChainMemory<T>& memory,
-                        const UpdateRule& rule, PingPong<T>& scratch, MatrixView<T> dX) const {
-  MatrixView<const T> gradient = dY;
-  for (std::size_t l = linears_.size(); l-- > 1;) {
-    const MatrixView<const T> hidden = memory.hidden[l - 1].take(dY.rows, linears_[l].in);
-    const MatrixView<T> next = (l % 2 ? scratch.first : scratch.second).take(dY.rows, hidden.cols);
-    linears_[l].backward(ops, parameters, hidden, gradient, true, rule, next);
-    if (dropout > 0)
-      ops.dropout_backward(dropout, memory.keep[l - 1].view().top(dropout_rows), next.top(dropout_rows));
-    gradient = next;
-  }
-  linears_.front().backward(ops, parameters, X, gradient, false, rule, dX);
-}
-
-// Few rows take whole panels all the same, and making room for these would cost more than it saves.
-template <class T>
-bool Chain<T>::packs(const Parameters<T>& parameters, std::size_t rows, std::size_t l) const {
-  constexpr std::size_t kFewest = 16;
-  return rows >= kFewest && linears_[l].packed(parameters);
-}
-
-template <class T>
-void Chain<T>::predict(const Ops<T>& ops, const Parameters<T>& parameters, LayerInput<T> X,
-                       PingPong<T>& scratch, MatrixView<T> Y) const {
-  LayerInput<T> input = X;
-  for (std::size_t l = 0; l + 1 < linears_.size(); ++l) {
-    if (input.few == nullptr && linears_[l].packed(parameters) && packs(parameters, Y.rows, l + 1)) {
-      linears_[l].predict(ops, parameters, input, true, {}, &scratch.packed[l % 2]);
-      input = scratch.packed[l % 2];
-      continue;
+void backward(const Ops<T>& ops, Parameters<T>& parameters, std::span<const ChainBackward<T>> chains,
+              double dropout, const UpdateRule& rule) {
+  const std::size_t depth = chains.empty() ? 0 : chains.front().chain->depth();
+  for (std::size_t l = depth; l-- > 0;) {
+    auto& jobs = job_list<BackwardJob<T>>();
+    for (const auto& c : chains) {
+      const Linear<T>& linear = c.chain->linear(l);
+      const std::size_t rows = c.dY.rows;
+      // Layer l reads its gradient from one buffer and leaves the next layer's in the other.
+      const MatrixView<const T> dY =
+          l + 1 == depth ? c.dY : std::as_const(c.scratch->buffers[(l + 1) % 2]).take(rows, linear.out);
+      if (l == 0) {
+        jobs.push_back(linear.backward(parameters, c.X, dY, false, c.dX));
+        jobs.back().X_form = c.X_form;
+        continue;
+      }
+      auto& job =
+          jobs.emplace_back(linear.backward(parameters, c.memory->hidden[l - 1].take(rows, linear.in), dY,
+                                            true, c.scratch->buffers[l % 2].take(rows, linear.in)));
+      job.dropout = dropout;
+      job.dropped = c.dropped;
     }
-    const MatrixView<T> hidden = (l % 2 ? scratch.first : scratch.second).take(Y.rows, linears_[l].out);
-    linears_[l].predict(ops, parameters, input, true, hidden);
-    input = hidden;
+    ops.linear_backward(jobs, rule);
   }
-  linears_.back().predict(ops, parameters, input, false, Y);
-}
-
-EndNorm end_norm_from(const std::string& name) {
-  if (name == "batch") return EndNorm::batch;
-  if (name == "batch-present") return EndNorm::batch_present;
-  if (name == "layer") return EndNorm::layer;
-  return EndNorm::none;
 }
 
 template <class T>
-void Norm<T>::add(Parameters<T>& parameters, const std::string& name, std::size_t width, EndNorm kind) {
+void predict(const Ops<T>& ops, const Parameters<T>& parameters, std::span<const ChainPrediction<T>> chains) {
+  const std::size_t depth = chains.empty() ? 0 : chains.front().chain->depth();
+  for (std::size_t l = 0; l < depth; ++l) {
+    auto& jobs = job_list<ForwardJob<T>>();
+    for (const auto& c : chains) {
+      const Linear<T>& linear = c.chain->linear(l);
+      const std::size_t rows = c.Y.rows, to = l % 2, from = 1 - to;
+      const bool last = l + 1 == depth;
+      const auto X = l == 0 ? c.X : std::as_const(c.scratch->buffers[from]).take(rows, linear.in);
+      auto& job = jobs.emplace_back(
+          linear.predict(parameters, X, !last, last ? c.Y : c.scratch->buffers[to].take(rows, linear.out)));
+      job.X_form = l == 0 ? c.X_form : c.scratch->forms[from].get();
+      if (!last) job.Y_form = c.scratch->forms[to].get();
+    }
+    ops.linear_forward(jobs);
+  }
+}
+
+template <class T>
+void Norm<T>::add(const Engine& engine, Parameters<T>& parameters, const std::string& name, std::size_t width,
+                  EndNorm kind) {
   kind_ = kind;
   if (kind == EndNorm::none) return;
   gamma_ = parameters.add(name + ".gamma", 1, width, {.decay = false});
   beta_ = parameters.add(name + ".beta", 1, width, {.decay = false});
   if (kind == EndNorm::layer) return;
-  running_ = Matrix<T>(2, width);
-  batch_ = Matrix<T>(2, width);
-  std::ranges::fill(running_.row(1), T(1));
+  running_ = EngineMatrix<T>(engine, 2, width);
+  batch_ = EngineMatrix<T>(engine, 2, width);
+  Matrix<T> ones(1, width);
+  std::ranges::fill(ones.values(), T(1));
+  upload<T>(engine, ones, running_.view().slice(1, 1));
 }
 
 template <class T>
-void Norm<T>::initialise(Parameters<T>& parameters) const {
-  if (kind_ != EndNorm::none) parameters.fill(gamma_, 1);
+void Norm<T>::initialise(const Ops<T>& ops, Parameters<T>& parameters) const {
+  if (kind_ != EndNorm::none) parameters.fill(ops, gamma_, 1);
 }
 
 template <class T>
-void Norm<T>::forward(const Ops<T>& ops, const Parameters<T>& parameters, MatrixView<const T> U,
-                      std::size_t missing, const BatchNormSettings& settings, MatrixView<T> saved,
-                      MatrixView<T> Y) {
-  switch (kind_) {
+NormForward<T> Norm<T>::forward(const Parameters<T>& parameters, MatrixView<const T> U, std::size_t missing,
+                                MatrixView<T> saved, MatrixView<T> Y) {
+  if (kind_ == EndNorm::none) return {.U = U, .gamma = {}, .beta = {}, .saved = {}, .Y = Y};
+  const bool by_row = kind_ == EndNorm::layer;
+  return {.U = U,
+          .gamma = parameters.value(gamma_),
+          .beta = parameters.value(beta_),
+          .saved = by_row ? saved : batch_.view(),
+          .Y = Y,
+          .running = running_,
+          .missing = missing};
+}
+
+template <class T>
+NormBackward<T> Norm<T>::backward(Parameters<T>& parameters, MatrixView<const T> U, std::size_t missing,
+                                  MatrixView<const T> saved, MatrixView<T> dY) const {
+  if (kind_ == EndNorm::none) return {.U = U, .saved = {}, .gamma = {}, .beta = {}, .dY = dY};
+  return {.U = U,
+          .saved = kind_ == EndNorm::layer ? saved : batch_.view(),
+          .gamma = parameters.view(gamma_),
+          .beta = parameters.view(beta_),
+          .dY = dY,
+          .missing = missing};
+}
+
+template <class T>
+NormForward<T> Norm<T>::predict(const Parameters<T>& parameters, MatrixView<T> saved, MatrixView<T> U) const {
+  if (kind_ == EndNorm::none) return {.U = U, .gamma = {}, .beta = {}, .saved = {}, .Y = U};
+  const MatrixView<const T> running = running_;
+  return {.U = U,
+          .gamma = parameters.predictor(gamma_),
+          .beta = parameters.predictor(beta_),
+          .saved = saved,
+          .Y = U,
+          .running = {const_cast<T*>(running.data), running.rows, running.cols, running.stride}};
+}
+
+template <class T>
+void norm_forward(const Ops<T>& ops, EndNorm kind, std::span<const NormForward<T>> jobs,
+                  const BatchNormSettings& settings) {
+  switch (kind) {
     case EndNorm::none:
-      return ops.copy(U, false, Y);
+      for (const auto& job : jobs) ops.copy(job.U, false, job.Y);
+      return;
     case EndNorm::layer:
-      return ops.layer_norm_forward(U, parameters.value(gamma_), parameters.value(beta_), settings.epsilon,
-                                    saved, Y);
+      return ops.layer_norm_forward(jobs, settings.epsilon);
     case EndNorm::batch:
     case EndNorm::batch_present:
-      return ops.batch_norm_forward(U, missing, parameters.value(gamma_), parameters.value(beta_), settings,
-                                    running_, batch_, Y);
+      return ops.batch_norm_forward(jobs, settings);
   }
 }
 
 template <class T>
-void Norm<T>::backward(const Ops<T>& ops, Parameters<T>& parameters, MatrixView<const T> U,
-                       std::size_t missing, MatrixView<const T> saved, const UpdateRule& rule,
-                       MatrixView<T> dY) const {
-  switch (kind_) {
+void norm_backward(const Ops<T>& ops, EndNorm kind, std::span<const NormBackward<T>> jobs,
+                   const UpdateRule& rule) {
+  switch (kind) {
     case EndNorm::none:
       return;
     case EndNorm::layer:
-      return ops.layer_norm_backward(U, saved, rule, parameters.view(gamma_), parameters.view(beta_), dY);
+      return ops.layer_norm_backward(jobs, rule);
     case EndNorm::batch:
     case EndNorm::batch_present:
-      return ops.batch_norm_backward(U, missing, batch_, rule, parameters.view(gamma_),
-                                     parameters.view(beta_), dY);
+      return ops.batch_norm_backward(jobs, rule);
   }
 }
 
 template <class T>
-void Norm<T>::predict(const Ops<T>& ops, const Parameters<T>& parameters, const BatchNormSettings& settings,
-                      MatrixView<T> saved, MatrixView<T> U) const {
-  switch (kind_) {
+void norm_predict(const Ops<T>& ops, EndNorm kind, std::span<const NormForward<T>> jobs,
+                  const BatchNormSettings& settings) {
+  switch (kind) {
     case EndNorm::none:
       return;
     case EndNorm::layer:
-      return ops.layer_norm_forward(U, parameters.predictor(gamma_), parameters.predictor(beta_),
-                                    settings.epsilon, saved, U);
+      return ops.layer_norm_forward(jobs, settings.epsilon);
     case EndNorm::batch:
     case EndNorm::batch_present:
-      return ops.batch_norm_apply(U, parameters.predictor(gamma_), parameters.predictor(beta_), settings,
-                                  running_, U);
+      return ops.batch_norm_apply(jobs, settings);
   }
 }
 
-template struct Linear<float>;
-template struct Linear<double>;
-template class Chain<float>;
-template class Chain<double>;
-template class Norm<float>;
-template class Norm<double>;
+#define LACUNA_LAYERS(T)                                                                                    \
+  template struct Linear<T>;                                                                                \
+  template class Chain<T>;                                                                                  \
+  template class Norm<T>;                                                                                   \
+  template void forward(const Ops<T>&, const Parameters<T>&, std::span<const ChainForward<T>>, double,      \
+                        Draws);                                                                             \
+  template void backward(const Ops<T>&, Parameters<T>&, std::span<const ChainBackward<T>>, double,          \
+                         const UpdateRule&);                                                                \
+  template void predict(const Ops<T>&, const Parameters<T>&, std::span<const ChainPrediction<T>>);          \
+  template void norm_forward(const Ops<T>&, EndNorm, std::span<const NormForward<T>>,                       \
+                             const BatchNormSettings&);                                                     \
+  template void norm_backward(const Ops<T>&, EndNorm, std::span<const NormBackward<T>>, const UpdateRule&); \
+  template void norm_predict(const Ops<T>&, EndNorm, std::span<const NormForward<T>>,                       \
+                             const BatchNormSettings&);
+LACUNA_LAYERS(float)
+LACUNA_LAYERS(double)
 
 }  // namespace lacuna

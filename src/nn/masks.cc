@@ -41,9 +41,9 @@ void draw_subset(const Batch& batch, double keep, std::span<const std::uint8_t> 
 void draw_fragments(const Batch& batch, const MtdOptions& options, std::span<const std::size_t> columns,
                     std::span<Fragment> fragments) {
   const std::size_t m = columns.size();
-  const std::size_t unused_starts = options.mask_start == "authors" ? 2
-                                    : options.mask_start == "paper" ? 1
-                                                                    : 0;
+  const std::size_t unused_starts = options.mask_start == MaskStart::authors ? 2
+                                    : options.mask_start == MaskStart::paper ? 1
+                                                                             : 0;
   for (std::size_t i = 0; i < batch.rows.size(); ++i) {
     Random random(batch.seed, Purpose::fragment, batch.epoch, batch.rows[i]);
     for (std::size_t v = 0; v < m; ++v) {
@@ -51,7 +51,7 @@ void draw_fragments(const Batch& batch, const MtdOptions& options, std::span<con
       const auto length = static_cast<std::size_t>(options.mask_rate * static_cast<double>(d));
       const std::size_t last = d - length > unused_starts ? d - length - unused_starts : 0;
       const auto start = static_cast<std::size_t>(random.below(last + 1));
-      const std::size_t hidden = length + (options.mask_length == "inclusive" ? 1 : 0);
+      const std::size_t hidden = length + (options.mask_length == MaskLength::inclusive ? 1 : 0);
       fragments[i * m + v] = {static_cast<std::uint32_t>(start),
                               static_cast<std::uint32_t>(std::min(d, start + hidden))};
     }

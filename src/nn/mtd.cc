@@ -32,18 +32,17 @@ MtdNetwork<T>::MtdNetwork(const MtdOptions& options, const NetworkShape& shape, 
     : options_(options),
       shape_(shape),
       embedding_(options.embedding > 0 ? static_cast<std::size_t>(options.embedding) : shape.labels),
-      end_norm_(end_norm_from(options.end_norm)),
+      end_norm_(options.end_norm),
       norm_{.epsilon = options.norm_epsilon, .momentum = options.norm_momentum},
       bce_(bce_settings(options)),
       graph_{.eta = options.graph_eta,
              .normalise = options.graph_normalise,
-             .pairwise = options.graph_form == "pairwise"},
-      contrast_{.share = options.contrast_share == "mean" ? Share::mean : Share::sum,
+             .pairwise = options.graph_form == GraphForm::pairwise},
+      contrast_{.share = options.contrast_share,
                 .factor = options.contrast_factor,
                 .epsilon = options.contrast_epsilon,
-                .count = options.contrast_count == "pairs" ? ContrastCount::pairs : ContrastCount::views,
-                .positives = options.contrast_positives == "self" ? ContrastPositives::self
-                                                                  : ContrastPositives::others},
+                .count = options.contrast_count,
+                .positives = options.contrast_positives},
       ops_(std::move(ops)) {
   options_.check();
   if (shape_.columns.empty()) fail(Exit::data, "a network needs at least one view");
@@ -63,7 +62,7 @@ MtdNetwork<T>::MtdNetwork(const MtdOptions& options, const NetworkShape& shape, 
           parameters_, name,
           chain_widths(d, options_.encoder_widths, embedding_, d, embedding_, options_.width), true,
           next_layers());
-      view.norms[c].add(parameters_, name + ".norm", embedding_, end_norm_);
+      view.norms[c].add(*ops_, parameters_, name + ".norm", embedding_, end_norm_);
     }
   }
   classifier_.add(parameters_, "classifier", embedding_, shape_.labels, true);
@@ -81,15 +80,15 @@ MtdNetwork<T>::MtdNetwork(const MtdOptions& options, const NetworkShape& shape, 
   if (shape_.most_parameters > 0 && parameters() > shape_.most_parameters)
     fail(Exit::data, "the settings ask for {} parameters, the model file holds {} numbers", parameters(),
          shape_.most_parameters);
-  parameters_.allocate();
+  parameters_.allocate(*ops_);
   if (shape_.prediction_only) return;  // the values come from a file
   for (const View& view : views_) {
-    for (const auto& encoder : view.encoders) encoder.initialise(parameters_, seed);
-    for (const auto& norm : view.norms) norm.initialise(parameters_);
-    if (decodes()) view.decoder.initialise(parameters_, seed);
-    if (classifies_views()) view.classifier.initialise(parameters_, seed, options_.classifier_bias);
+    for (const auto& encoder : view.encoders) encoder.initialise(*ops_, parameters_, seed);
+    for (const auto& norm : view.norms) norm.initialise(*ops_, parameters_);
+    if (decodes()) view.decoder.initialise(*ops_, parameters_, seed);
+    if (classifies_views()) view.classifier.initialise(*ops_, parameters_, seed, options_.classifier_bias);
   }
-  classifier_.initialise(parameters_, seed, options_.classifier_bias);
+  classifier_.initialise(*ops_, parameters_, seed, options_.classifier_bias);
 }
 
 template <class T>
@@ -97,8 +96,8 @@ MtdNetwork<T>::~MtdNetwork() = default;
 
 template <class T>
 void MtdNetwork<T>::keep(OptimiserState state) {
-  parameters_.keep(state);
-  soft_labels_.keep(options_, shape_.training_rows, shape_.labels);
+  parameters_.keep(*ops_, state);
+  soft_labels_.keep(*ops_, options_, shape_.training_rows, shape_.labels);
 }
 
 template <class T>
@@ -113,6 +112,7 @@ void MtdNetwork<T>::visit_buffers(typename BasicNetwork<T>::BufferVisitor visito
 template <class T>
 void MtdNetwork<T>::reserve(std::size_t rows) {
   if (memory_ && memory_->capacity >= rows) return;
+  const Engine& engine = *ops_;
   memory_ = std::make_unique<Memory>();
   Memory& m = *memory_;
   m.capacity = rows;
@@ -124,47 +124,45 @@ void MtdNetwork<T>::reserve(std::size_t rows) {
   m.slots = Matrix<std::int32_t>(rows, view_count);
   m.target_slots = Matrix<std::int32_t>(rows, view_count);
   m.encoders.resize(view_count);
-  std::size_t widest = embedding_;
+  m.X_forms.resize(view_count);
   for (std::size_t v = 0; v < view_count; ++v) {
     for (auto* block : {&m.blocks[v], &m.targets[v]}) block->rows.reserve(rows);
     m.blocks[v].fragments.reserve(rows + 1);
-    m.X.emplace_back(rows + 1, shape_.columns[v]);
+    m.X.emplace_back(engine, rows + 1, shape_.columns[v]);
     for (const auto& encoder : views_[v].encoders) {
-      m.encoders[v].push_back(encoder.memory(rows + 1, options_.hidden_dropout > 0));
-      widest = std::max(widest, encoder.widest());
+      m.encoders[v].push_back(encoder.memory(engine, rows + 1));
+      const std::size_t widest =
+          std::max({embedding_, encoder.widest(), decodes() ? views_[v].decoder.widest() : 0});
+      for (auto& buffer : m.scratch.emplace_back().buffers) buffer = Buffer<T>(engine, rows + 1, widest);
     }
-    if (decodes()) {
-      m.decoders.push_back(views_[v].decoder.memory(rows, false));
-      widest = std::max(widest, views_[v].decoder.widest());
-    }
+    if (!decodes()) continue;
+    m.decoders.push_back(views_[v].decoder.memory(engine, rows));
+    for (auto* buffers : {&m.reconstruction, &m.target})
+      buffers->emplace_back(engine, rows, shape_.columns[v]);
   }
   for (std::size_t c = 0; c < channels(); ++c) {
-    for (auto* matrix : {&m.U[c], &m.S[c], &m.dS[c]}) *matrix = Matrix<T>(stack, embedding_);
-    m.saved[c] = Matrix<T>(stack, 2);
-    for (auto* matrix : {&m.mean[c], &m.dmean[c]}) *matrix = Matrix<T>(rows, embedding_);
+    for (auto* matrix : {&m.U[c], &m.S[c], &m.dS[c]}) *matrix = EngineMatrix<T>(engine, stack, embedding_);
+    m.saved[c] = EngineMatrix<T>(engine, stack, 2);
+    for (auto* matrix : {&m.mean[c], &m.dmean[c]}) *matrix = EngineMatrix<T>(engine, rows, embedding_);
   }
-  for (auto* matrix : {&m.F, &m.Z, &m.C, &m.dF}) *matrix = Matrix<T>(rows, embedding_);
-  m.keep_C = Matrix<std::uint8_t>(rows, embedding_);
-  for (auto* matrix : {&m.logits, &m.dlogits}) *matrix = Matrix<T>(rows, shape_.labels);
-  if (decodes()) {
-    for (auto* matrix : {&m.D, &m.dD}) *matrix = Matrix<T>(stack, embedding_);
-    for (auto* buffer : {&m.reconstruction, &m.target}) *buffer = Buffer<T>(rows, widest);
-  }
+  for (auto* matrix : {&m.F, &m.Z, &m.C, &m.dF}) *matrix = EngineMatrix<T>(engine, rows, embedding_);
+  for (auto* matrix : {&m.logits, &m.dlogits}) *matrix = EngineMatrix<T>(engine, rows, shape_.labels);
+  if (decodes())
+    for (auto* matrix : {&m.D, &m.dD}) *matrix = EngineMatrix<T>(engine, stack, embedding_);
   if (classifies_views()) {
-    for (auto* matrix : {&m.V, &m.dV}) *matrix = Matrix<T>(stack, embedding_);
-    m.view_logits = Matrix<T>(stack, shape_.labels);
-    m.keep_V = Matrix<std::uint8_t>(stack, embedding_);
+    for (auto* matrix : {&m.V, &m.dV}) *matrix = EngineMatrix<T>(engine, stack, embedding_);
+    m.view_logits = EngineMatrix<T>(engine, stack, shape_.labels);
   }
-  for (auto* buffer : {&m.scratch.first, &m.scratch.second}) *buffer = Buffer<T>(rows + 1, widest);
+  if (!tally_.ready()) tally_.reserve(engine, view_count);
 }
 
 template <class T>
 LabelRows MtdNetwork<T>::labels(const Batch& batch) const {
-  return {batch.items->Y.view(), batch.items->G.view(), batch.rows};
+  return {batch.items->Y_on(*ops_), batch.items->G_on(*ops_), memory_->rows()};
 }
 
 // Decides with the step's random numbers which instances the encoders see and which fragments are hidden, and
-// gives every instance its row in the stack.
+// gives every instance its row in the stack. All of it goes to the engine in one parcel.
 template <class T>
 void MtdNetwork<T>::plan(const Batch& batch) {
   Memory& m = *memory_;
@@ -172,7 +170,7 @@ void MtdNetwork<T>::plan(const Batch& batch) {
   const std::size_t b = batch.rows.size(), view_count = views_.size();
   hide_views(batch, options_.view_dropout, m.left);
   m.stack_rows = m.target_rows = 0;
-  const bool all_targets = options_.decoder_input == "fused" && options_.reconstruct_hidden;
+  const bool all_targets = options_.decoder_input == DecoderInput::fused && options_.reconstruct_hidden;
   for (std::size_t v = 0; v < view_count; ++v) {
     auto &block = m.blocks[v], &target = m.targets[v];
     block.rows.clear();
@@ -189,8 +187,6 @@ void MtdNetwork<T>::plan(const Batch& batch) {
       if (wanted) target.rows.push_back(row);
     }
     block.missing = end_norm_ == EndNorm::batch ? b - block.rows.size() : 0;
-    block.background = items.background(v);
-    if (!block.background.empty()) block.few.reserve(m.capacity + 1, shape_.columns[v]);
     m.stack_rows += block.total();
     m.target_rows += target.total();
   }
@@ -202,16 +198,51 @@ void MtdNetwork<T>::plan(const Batch& batch) {
         block.fragments.push_back(options_.mask_rate > 0 ? m.fragments[i * view_count + v] : Fragment{});
     if (block.missing > 0) block.fragments.push_back({0, static_cast<std::uint32_t>(shape_.columns[v])});
   }
+
+  m.parcel.clear();
+  m.rows_piece = m.parcel.put(batch.rows);
+  m.slots_piece = m.parcel.put(std::span<const std::int32_t>(m.slots.values()).first(b * view_count));
+  m.target_slots_piece =
+      m.parcel.put(std::span<const std::int32_t>(m.target_slots.values()).first(b * view_count));
+  for (std::size_t v = 0; v < view_count; ++v) {
+    auto &block = m.blocks[v], &target = m.targets[v];
+    block.rows_piece = m.parcel.put(std::span<const std::uint32_t>(block.rows));
+    block.fragments_piece = m.parcel.put(std::span<const Fragment>(block.fragments));
+    target.rows_piece = m.parcel.put(std::span<const std::uint32_t>(target.rows));
+    if (m.X_forms[v] == nullptr && !items.background(v).empty())
+      m.X_forms[v] = ops_->input_form(m.capacity + 1, shape_.columns[v]);
+  }
+  m.parcel.send(*ops_);
 }
 
 template <class T>
 Losses MtdNetwork<T>::step(const Batch& batch, const UpdateRule& rule) {
+  start(batch, rule);
+  return finish();
+}
+
+template <class T>
+void MtdNetwork<T>::start(const Batch& batch, const UpdateRule& rule) {
   assert(!shape_.prediction_only && batch.items->views() == views_.size() &&
          batch.items->labels() == shape_.labels);
   const std::size_t b = batch.rows.size();
   reserve(b);
   Memory& m = *memory_;
-  const bool guess = soft_labels_.prepare(options_, batch, *this);
+  const bool guess = soft_labels_.prepare(*ops_, options_, batch, *this);
+  const auto turn = ops_->turn();
+
+  // The losses, in the order in which the total adds them.
+  const bool graph = options_.alpha > 0, contrast = options_.beta > 0,
+             instance = options_.instance_weight > 0;
+  tally_.begin();
+  double* const class_value = tally_.add("classification", 1);
+  double* const guess_value = guess ? tally_.add("guess", options_.guess_weight) : nullptr;
+  double* const graph_value = graph ? tally_.add("graph", options_.alpha) : nullptr;
+  double* const contrast_value = contrast ? tally_.add("contrastive", options_.beta) : nullptr;
+  double* const decode_values =
+      decodes() ? tally_.add("reconstruction", options_.gamma, views_.size()) : nullptr;
+  double* const view_value = classifies_views() ? tally_.add("view", options_.view_weight) : nullptr;
+  double* const instance_value = instance ? tally_.add("instance", options_.instance_weight) : nullptr;
 
   plan(batch);
   encode(batch);
@@ -221,23 +252,22 @@ Losses MtdNetwork<T>::step(const Batch& batch, const UpdateRule& rule) {
   const MatrixView<T> logits = m.logits.view().top(b), dlogits = m.dlogits.view().top(b),
                       dF = m.dF.view().top(b);
   const MatrixView<const T> F = m.F.view().top(b), Z = m.Z.view().top(b), C = m.C.view().top(b);
-  double guess_value = 0, graph_value = 0, contrast_value = 0, instance_value = 0, view_value = 0,
-         decode_value = 0;
-  const double class_value = ops_->bce(logits, labels(batch), bce_, 1, dlogits);
+  ops_->bce(logits, labels(batch), bce_, 1, dlogits, class_value);
   if (guess)
-    guess_value =
-        ops_->guess_loss(logits, labels(batch), soft_labels_.view(), options_.guess_weight, dlogits);
+    ops_->guess_loss(logits, labels(batch), soft_labels_.view(), options_.guess_weight, dlogits, guess_value);
   const bool dropped = options_.fused_dropout > 0;
-  classifier_.backward(*ops_, parameters_, dropped ? C : Z, dlogits, false, rule, dF);
-  if (dropped) ops_->dropout_backward(options_.fused_dropout, m.keep_C.view().top(b), dF);
-  if (options_.alpha > 0) graph_value = ops_->graph_loss(Z, labels(batch), graph_, options_.alpha, dF);
+  const BackwardJob<T> classifier = classifier_.backward(parameters_, dropped ? C : Z, dlogits, false, dF);
+  ops_->linear_backward({&classifier, 1}, rule);
+  const DropoutJob<T> dropout{fused_draws(batch), dF};
+  if (dropped) ops_->dropout(options_.fused_dropout, {&dropout, 1});
+  if (graph) ops_->graph_loss(Z, labels(batch), graph_, options_.alpha, dF, graph_value);
   if (options_.fused_relu) ops_->relu_backward(F, dF);
 
   // Gradients of the embeddings, from every loss that reads them.
   const std::size_t N = m.stack_rows;
-  const Slots slots = m.slots.view().top(b);
+  const Slots slots = m.slots_of(m.slots_piece);
   for (std::size_t c = 0; c < channels(); ++c) ops_->zero(m.dS[c].view().top(N));
-  if (decodes()) decode_value = decode(batch, rule);
+  if (decodes()) decode(batch, rule, decode_values);
   if (channels() == 1) {
     ops_->spread(dF, slots, Share::mean, true, m.dS[0].view().top(N));
   } else if (!options_.gate) {
@@ -248,27 +278,15 @@ Losses MtdNetwork<T>::step(const Batch& batch, const UpdateRule& rule) {
     for (std::size_t c = 0; c < 2; ++c)
       ops_->spread(m.dmean[c].view().top(b), slots, Share::mean, true, m.dS[c].view().top(N));
   }
-  if (options_.beta > 0)
-    contrast_value = ops_->contrast_loss(m.S[0].view().top(N), m.S[1].view().top(N), slots, contrast_,
-                                         options_.beta, m.dS[0].view().top(N), m.dS[1].view().top(N));
-  if (options_.instance_weight > 0)
-    instance_value = ops_->instance_loss(m.S[0].view().top(N), slots, options_.instance_tau,
-                                         options_.instance_weight, m.dS[0].view().top(N));
-  if (classifies_views()) view_value = classify_views(batch, rule);
+  if (contrast)
+    ops_->contrast_loss(m.S[0].view().top(N), m.S[1].view().top(N), slots, contrast_, options_.beta,
+                        m.dS[0].view().top(N), m.dS[1].view().top(N), contrast_value);
+  if (instance)
+    ops_->instance_loss(m.S[0].view().top(N), slots, options_.instance_tau, options_.instance_weight,
+                        m.dS[0].view().top(N), instance_value);
+  if (classifies_views()) classify_views(batch, rule, view_value);
   encode_backward(rule);
-
-  Losses losses;
-  losses.add("total", class_value + options_.guess_weight * guess_value + options_.alpha * graph_value +
-                          options_.beta * contrast_value + options_.gamma * decode_value +
-                          options_.view_weight * view_value + options_.instance_weight * instance_value);
-  losses.add("classification", class_value);
-  if (options_.alpha > 0) losses.add("graph", graph_value);
-  if (options_.beta > 0) losses.add("contrastive", contrast_value);
-  if (decodes()) losses.add("reconstruction", decode_value);
-  if (classifies_views()) losses.add("view", view_value);
-  if (guess) losses.add("guess", guess_value);
-  if (options_.instance_weight > 0) losses.add("instance", instance_value);
-  return losses;
+  tally_.end();
 }
 
 template class MtdNetwork<float>;

@@ -13,6 +13,7 @@
 #include "nn/network.h"
 #include "nn/parameters.h"
 #include "nn/soft_labels.h"
+#include "nn/tally.h"
 #include "ops/ops.h"
 
 namespace lacuna {
@@ -26,9 +27,12 @@ class MtdNetwork final : public BasicNetwork<T> {
 
   void keep(OptimiserState state) override;
   Losses step(const Batch& batch, const UpdateRule& rule) override;
+  void start(const Batch& batch, const UpdateRule& rule) override;
+  Losses finish() override { return tally_.read(); }
+  const Engine& engine() const override { return *ops_; }
   void predict(const Items& items, MatrixView<T> scores) const override;
   bool predict_sets(const Items& items, const ViewSets& sets, MatrixView<T> logits) const override;
-  void settle() override { parameters_.pack(*ops_); }
+  void settle() override { parameters_.settle(*ops_); }
   void visit(typename BasicNetwork<T>::Visitor visitor) override { parameters_.visit(visitor); }
   void visit_buffers(typename BasicNetwork<T>::BufferVisitor visitor) override;
   std::uint64_t parameters() const override { return parameters_.count(false); }
@@ -54,12 +58,13 @@ class MtdNetwork final : public BasicNetwork<T> {
   void plan(const Batch& batch);    // hides views and fragments, numbers the stack's rows
   void encode(const Batch& batch);  // X' -> S, O
   void fuse(const Batch& batch);    // S, O -> F -> Z -> logits
-  double decode(const Batch& batch, const UpdateRule& rule);          // both ways; adds to dS, dO or dF
-  double classify_views(const Batch& batch, const UpdateRule& rule);  // both ways; adds to dS
+  void decode(const Batch& batch, const UpdateRule& rule, double* values);  // both ways; adds to dS, dO or dF
+  void classify_views(const Batch& batch, const UpdateRule& rule, double* value);  // both ways; adds to dS
   void encode_backward(const UpdateRule& rule);
   LabelRows labels(const Batch& batch) const;
+  Draws fused_draws(const Batch& batch) const;  // of the dropout before the classifier
   void embed(const Items& items, std::size_t begin, std::size_t count, Embedding& embedding) const;
-  void head(Slots slots, Embedding& embedding, MatrixView<T> logits) const;  // of embedded rows
+  void head(Slots slots, Embedding& embedding, MatrixView<T> logits) const;  // S, O -> F -> Z -> logits
   bool decodes() const { return options_.gamma > 0 && !shape_.prediction_only; }
   bool classifies_views() const { return options_.view_weight > 0 && !shape_.prediction_only; }
   std::size_t channels() const { return static_cast<std::size_t>(options_.channels); }
@@ -78,6 +83,7 @@ class MtdNetwork final : public BasicNetwork<T> {
   Linear<T> classifier_;
   SoftLabels<T> soft_labels_;
   std::unique_ptr<Memory> memory_;
+  Tally tally_;
 };
 
 }  // namespace lacuna

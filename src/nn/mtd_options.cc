@@ -88,10 +88,11 @@ void MtdOptions::check() const {
   if (channels == 1 && beta > 0)
     fail(Exit::usage, "--beta {}: the cross-channel contrast needs two channels (--channels 2), there is one",
          beta);
-  if (gamma > 0 && decoder_input == "fused" && reconstruction_target == "masked")
+  if (gamma > 0 && decoder_input == DecoderInput::fused &&
+      reconstruction_target == ReconstructionTarget::masked)
     fail(Exit::usage,
          "--reconstruction-target masked needs --decoder-input sum: a fused vector has no mask of its own");
-  if (fusion == "early" && (channels != 1 || alpha > 0 || beta > 0 || gamma > 0 || instance_weight > 0))
+  if (fusion == Fusion::early && (channels != 1 || alpha > 0 || beta > 0 || gamma > 0 || instance_weight > 0))
     fail(Exit::usage,
          "--fusion early has one channel and no graph, contrast or reconstruction: it needs --channels 1 "
          "--alpha 0 --beta 0 --gamma 0");
@@ -123,9 +124,7 @@ std::vector<std::size_t> resolve_widths(const std::vector<std::string>& texts, s
 }
 
 BceSettings bce_settings(const MtdOptions& options) {
-  return {.form = options.bce_form == "log" ? BceForm::logarithm : BceForm::softplus,
-          .divisor = options.bce_divisor == "all" ? BceDivisor::all : BceDivisor::known,
-          .epsilon = options.bce_epsilon};
+  return {.form = options.bce_form, .divisor = options.bce_divisor, .epsilon = options.bce_epsilon};
 }
 
 }  // namespace lacuna

@@ -10,56 +10,78 @@
 #include <vector>
 
 #include "base/options.h"
+#include "nn/layers.h"
 #include "ops/ops.h"
 
 namespace lacuna {
+
+// What is chosen by name, and the names (base/options.h).
+enum class Fusion { mean, early };
+enum class MaskStart { all, paper, authors };
+enum class MaskLength { exact, inclusive };
+enum class GraphForm { trace, pairwise };
+enum class DecoderInput { fused, sum, shared };
+enum class ReconstructionTarget { clean, masked };
+using Names = std::vector<const char*>;
+inline Names names_of(EndNorm) { return {"layer", "batch", "batch-present", "none"}; }
+inline Names names_of(Fusion) { return {"mean", "early"}; }
+inline Names names_of(MaskStart) { return {"all", "paper", "authors"}; }
+inline Names names_of(MaskLength) { return {"exact", "inclusive"}; }
+inline Names names_of(BceForm) { return {"log", "softplus"}; }
+inline Names names_of(BceDivisor) { return {"known", "all"}; }
+inline Names names_of(GraphForm) { return {"trace", "pairwise"}; }
+inline Names names_of(Share) { return {"sum", "mean"}; }
+inline Names names_of(ContrastCount) { return {"views", "pairs"}; }
+inline Names names_of(ContrastPositives) { return {"others", "self"}; }
+inline Names names_of(DecoderInput) { return {"fused", "sum", "shared"}; }
+inline Names names_of(ReconstructionTarget) { return {"clean", "masked"}; }
 
 struct MtdOptions {
   // Encoders: hidden widths, absolute ("1500") or relative to the view's columns ("0.8d").
   std::vector<std::string> encoder_widths = {"1024"};
   std::int64_t embedding = 512;    // d_e; 0 = as many as labels
   double width = 1;                // factor on all hidden widths
-  std::string end_norm = "layer";  // batch, batch-present, layer, none
+  EndNorm end_norm = EndNorm::layer;
   double norm_momentum = .1;       // of batch norm's running statistics
   double norm_epsilon = 1e-5;
   std::int64_t channels = 1;    // 2: shared and proprietary
-  std::string fusion = "mean";  // mean of the views' embeddings; early: one encoder of all views side by side
+  Fusion fusion = Fusion::mean;  // mean of the views' embeddings; early: one encoder of all views side by side
   bool gate = true;             // with two channels: σ(Ō)·S̄; otherwise S̄ + Ō
   bool fused_relu = true;       // ReLU on the fused vector before classifier and graph loss
 
   // Masks and dropout, in training only.
   double mask_rate = .25;             // σ: share of a view's coordinates that is hidden
-  std::string mask_start = "paper";   // last start: all d-l, paper d-l-1, authors d-l-2
-  std::string mask_length = "exact";  // exact: l = floor(σd); inclusive: l + 1
+  MaskStart mask_start = MaskStart::paper;     // last start: all d-l, paper d-l-1, authors d-l-2
+  MaskLength mask_length = MaskLength::exact;  // exact: l = floor(σd); inclusive: l + 1
   double view_dropout = .3;           // hide each present view so often, never all of a row
   double hidden_dropout = .5;         // after each hidden ReLU of the encoders
   double fused_dropout = .3;          // before the classifiers
 
   // Classifier and its loss.
   double classifier_bias = -4;        // initial biases of all classifiers; 0 = drawn like the others
-  std::string bce_form = "softplus";  // softplus, log
+  BceForm bce_form = BceForm::softplus;
   double bce_epsilon = 1e-5;          // inside the logarithms of `log`
-  std::string bce_divisor = "known";  // known: number of known labels; all: rows times labels
+  BceDivisor bce_divisor = BceDivisor::known;  // known: number of known labels; all: rows times labels
 
   // Weak label-guided graph.
   double alpha = 0;
   double graph_eta = 100;
   bool graph_normalise = true;       // fused rows to length 1 first
-  std::string graph_form = "trace";  // trace; pairwise is twice that
+  GraphForm graph_form = GraphForm::trace;  // trace; pairwise is twice that
 
   // Cross-channel contrast.
   double beta = 0;
-  std::string contrast_share = "sum";  // sum or mean over the batch's rows
+  Share contrast_share = Share::sum;  // sum or mean over the batch's rows
   double contrast_factor = .5;
   double contrast_epsilon = 1e-6;             // added to each positive similarity
-  std::string contrast_count = "views";       // N: views k, or pairs k²
-  std::string contrast_positives = "others";  // shared-shared pairs: others (u ≠ v), self (u = v)
+  ContrastCount contrast_count = ContrastCount::views;  // N: views k, or pairs k²
+  ContrastPositives contrast_positives = ContrastPositives::others;  // shared-shared pairs: others (u ≠ v), self (u = v)
 
   // Reconstruction.
   double gamma = .01;
   std::vector<std::string> decoder_widths = {"512"};  // absolute, "0.8d", or relative to the embedding ("1e")
-  std::string decoder_input = "fused";                // sum: S_v + O_v; shared: S_v; fused: the fused vector before ReLU
-  std::string reconstruction_target = "clean";        // clean, masked
+  DecoderInput decoder_input = DecoderInput::fused;   // sum: S_v + O_v; shared: S_v; fused: the fused vector before ReLU
+  ReconstructionTarget reconstruction_target = ReconstructionTarget::clean;
   bool reconstruct_hidden = true;                     // with `fused`: also views that view dropout has hidden
 
   // Classifiers of single views, in training only. With early fusion: the same network on a part of the

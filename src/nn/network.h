@@ -10,12 +10,14 @@
 #include <cstddef>
 #include <cstdint>
 #include <span>
+#include <stdexcept>
 #include <string>
 #include <vector>
 
 #include "base/matrix.h"
 #include "base/threads.h"
 #include "data/items.h"
+#include "ops/engine.h"
 #include "ops/update.h"
 
 namespace lacuna {
@@ -38,11 +40,14 @@ struct Losses {
     const char* name = "";
     double value = 0;
   };
-  static constexpr std::size_t kMost = 8;
+  static constexpr std::size_t kMost = 12;
   std::array<Entry, kMost> entries{};
   std::size_t count = 0;
 
-  void add(const char* name, double value) { entries[count++] = {name, value}; }
+  void add(const char* name, double value) {
+    if (count == kMost) throw std::length_error("a step reports more losses than Losses holds");
+    entries[count++] = {name, value};
+  }
   double total() const { return count == 0 ? 0 : entries[0].value; }
   const Entry* begin() const { return entries.data(); }
   const Entry* end() const { return entries.data() + count; }
@@ -75,6 +80,13 @@ class BasicNetwork {
   // Forward, backward and update of every parameter. Allocates nothing after the first call with the largest
   // batch. The returned losses are those before the update.
   virtual Losses step(const Batch& batch, const UpdateRule& rule) = 0;
+  // The same in two parts, for engines that work while the host prepares the next step: at most
+  // engine().steps_ahead() are started before the first of them is finished.
+  virtual void start(const Batch& batch, const UpdateRule& rule) { done_ = step(batch, rule); }
+  virtual Losses finish() { return done_; }
+
+  // Whose memory the views of visit() and visit_buffers() lie in.
+  virtual const Engine& engine() const { return host_engine(); }
 
   // Sigmoid scores (n, c) without masks and dropout, with running statistics, and with the running average of
   // the parameters where it is kept. Const and re-entrant.
@@ -89,7 +101,7 @@ class BasicNetwork {
   virtual void settle() {}
 
   // Every learned tensor with its optimiser state, always in the same order and with the same names. The
-  // views point into the network: write through them to restore a checkpoint. `for_prediction` is false for
+  // views point into the network, in its engine's memory: upload to them to restore a checkpoint. `for_prediction` is false for
   // parts that only training needs (decoders, view classifiers): a checkpoint holds them, a model file does
   // not.
   using Visitor = FunctionRef<void(const std::string& name, ParameterView<T> parameter, bool for_prediction)>;
@@ -101,6 +113,9 @@ class BasicNetwork {
 
   virtual std::uint64_t parameters() const = 0;                 // in training
   virtual std::uint64_t parameters_for_prediction() const = 0;  // of those, what a model file holds
+
+ private:
+  Losses done_;
 };
 
 using Network = BasicNetwork<float>;

@@ -20,26 +20,28 @@ auto Parameters<T>::add(std::string name, std::size_t rows, std::size_t cols, Pa
 }
 
 template <class T>
-void Parameters<T>::allocate() {
-  values_ = Matrix<T>(1, total_);
+void Parameters<T>::allocate(const Ops<T>& ops) {
+  values_ = EngineMatrix<T>(ops, 1, total_);
 }
 
 template <class T>
-void Parameters<T>::keep(OptimiserState state) {
-  if (firsts_.empty()) firsts_ = Matrix<T>(1, total_);
-  if (state.second && seconds_.empty()) seconds_ = Matrix<T>(1, total_);
-  if (state.mean && means_.empty()) means_ = values_;
+void Parameters<T>::keep(const Ops<T>& ops, OptimiserState state) {
+  if (firsts_.empty()) firsts_ = EngineMatrix<T>(ops, 1, total_);
+  if (state.second && seconds_.empty()) seconds_ = EngineMatrix<T>(ops, 1, total_);
+  if (!state.mean || !means_.empty()) return;
+  means_ = EngineMatrix<T>(ops, 1, total_);
+  ops.copy(values_, false, means_);
 }
 
 template <class T>
-MatrixView<T> Parameters<T>::slice(Matrix<T>& arena, Id id) {
+MatrixView<T> Parameters<T>::slice(EngineMatrix<T>& arena, Id id) {
   const Slice& s = slices_[id];
   if (arena.empty()) return {};
   return {arena.data() + s.offset, s.rows, s.cols, s.stride};
 }
 
 template <class T>
-MatrixView<const T> Parameters<T>::slice(const Matrix<T>& arena, Id id) const {
+MatrixView<const T> Parameters<T>::slice(const EngineMatrix<T>& arena, Id id) const {
   const Slice& s = slices_[id];
   return {arena.data() + s.offset, s.rows, s.cols, s.stride};
 }
@@ -51,28 +53,34 @@ ParameterView<T> Parameters<T>::view(Id id) {
 }
 
 template <class T>
-void Parameters<T>::draw_uniform(Id id, std::uint64_t seed, double bound) {
+void Parameters<T>::draw_uniform(const Ops<T>& ops, Id id, std::uint64_t seed, double bound, double centre) {
   const MatrixView<T> out = slice(values_, id);
+  Matrix<T> drawn(out.rows, out.cols);
   const auto limit = static_cast<float>(bound);
   parallel_for(out.rows, std::max<std::size_t>(1, 16384 / std::max<std::size_t>(out.cols, 1)),
                [&](std::size_t begin, std::size_t end) {
                  for (std::size_t i = begin; i < end; ++i) {
                    Random random(seed, Purpose::initialise, id, static_cast<std::uint32_t>(i));
-                   for (T& value : out.row(i)) value = static_cast<T>(random.uniform(-limit, limit));
+                   for (T& value : drawn.row(i))
+                     value = static_cast<T>(random.uniform(-limit, limit)) + static_cast<T>(centre);
                  }
                });
+  upload<T>(ops, drawn, out);
 }
 
 template <class T>
-void Parameters<T>::fill(Id id, double value) {
+void Parameters<T>::fill(const Ops<T>& ops, Id id, double value) {
   const MatrixView<T> out = slice(values_, id);
-  for (std::size_t i = 0; i < out.rows; ++i) std::ranges::fill(out.row(i), static_cast<T>(value));
+  Matrix<T> filled(out.rows, out.cols);
+  std::ranges::fill(filled.values(), static_cast<T>(value));
+  upload<T>(ops, filled, out);
 }
 
 template <class T>
-void Parameters<T>::pack(const Ops<T>& ops) {
+void Parameters<T>::settle(const Ops<T>& ops) {
   for (Id id = 0; id < slices_.size(); ++id)
-    if (slices_[id].rows > 1 && slices_[id].kind.for_prediction) slices_[id].packed = ops.pack(predictor(id));
+    if (slices_[id].rows > 1 && slices_[id].kind.for_prediction)
+      slices_[id].settled = ops.settle(predictor(id));
 }
 
 template <class T>

@@ -1,6 +1,6 @@
 // All learned numbers of a network in one arena with named slices, so that saving, comparing, averaging and
 // gradient checks are one loop each. Optimiser state lies in arenas of the same layout and exists only where
-// it is kept. Rows of a slice have gaps between them where that makes them faster to read (row_stride).
+// it is kept. All of them lie in the memory of an engine. Rows of a slice have gaps between them where that makes them faster to read (row_stride).
 #pragma once
 
 #include <cstdint>
@@ -25,21 +25,21 @@ class Parameters {
 
   // First every parameter is added, then memory is taken for all of them, zeroed.
   Id add(std::string name, std::size_t rows, std::size_t cols, ParameterKind kind);
-  void allocate();
-  void keep(OptimiserState state);  // state that is there already stays
+  void allocate(const Ops<T>& ops);
+  void keep(const Ops<T>& ops, OptimiserState state);  // state that is there already stays
 
   ParameterView<T> view(Id id);
   MatrixView<const T> value(Id id) const { return slice(values_, id); }
   // What predictions use: the running average where it is kept.
   MatrixView<const T> predictor(Id id) const { return slice(means_.empty() ? values_ : means_, id); }
 
-  // The values of matrices no longer change: predictions may use packed ones.
-  void pack(const Ops<T>& ops);
-  const PackedWeights& packed(Id id) const { return slices_[id].packed; }
+  // The values of matrices no longer change: the engine may keep another form of them for predictions.
+  void settle(const Ops<T>& ops);
+  const Form* settled(Id id) const { return slices_[id].settled.get(); }
 
-  // U(-bound, bound); the draws belong to (seed, id, row) and do not depend on threads.
-  void draw_uniform(Id id, std::uint64_t seed, double bound);
-  void fill(Id id, double value);
+  // U(-bound, bound) around a centre; the draws belong to (seed, id, row) and do not depend on threads.
+  void draw_uniform(const Ops<T>& ops, Id id, std::uint64_t seed, double bound, double centre = 0);
+  void fill(const Ops<T>& ops, Id id, double value);
 
   void visit(typename BasicNetwork<T>::Visitor visitor);
   std::uint64_t count(bool for_prediction_only) const;
@@ -49,14 +49,14 @@ class Parameters {
     std::string name;
     std::size_t offset, rows, cols, stride;
     ParameterKind kind;
-    PackedWeights packed = {};
+    FormPointer settled = {};
   };
-  MatrixView<T> slice(Matrix<T>& arena, Id id);
-  MatrixView<const T> slice(const Matrix<T>& arena, Id id) const;
+  MatrixView<T> slice(EngineMatrix<T>& arena, Id id);
+  MatrixView<const T> slice(const EngineMatrix<T>& arena, Id id) const;
 
   std::vector<Slice> slices_;
   std::size_t total_ = 0;
-  Matrix<T> values_, firsts_, seconds_, means_;  // (1, total) each
+  EngineMatrix<T> values_, firsts_, seconds_, means_;  // (1, total) each
 };
 
 }  // namespace lacuna

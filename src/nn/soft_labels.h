@@ -4,6 +4,7 @@
 #pragma once
 
 #include <algorithm>
+#include <optional>
 
 #include "nn/mtd_options.h"
 #include "nn/network.h"
@@ -13,26 +14,30 @@ namespace lacuna {
 template <class T>
 class SoftLabels {
  public:
-  void keep(const MtdOptions& options, std::size_t rows, std::size_t labels) {
+  void keep(const Engine& engine, const MtdOptions& options, std::size_t rows, std::size_t labels) {
     if (options.guess_weight == 0 || !guesses_.empty()) return;
-    guesses_ = Matrix<T>(rows, labels);
-    epoch_ = Matrix<T>(1, 1);
-    epoch_(0, 0) = T(-1);
+    guesses_ = EngineMatrix<T>(engine, rows, labels);
+    epoch_ = EngineMatrix<T>(engine, 1, 1);
+    set_epoch(engine, T(-1));
   }
 
   // Whether this step uses them. Asked before the step, so that own ones are predictions for all training
   // rows, clean, by the averaged parameters where kept.
-  bool prepare(const MtdOptions& options, const Batch& batch, const BasicNetwork<T>& network) {
+  bool prepare(const Engine& engine, const MtdOptions& options, const Batch& batch,
+               const BasicNetwork<T>& network) {
     if (options.guess_weight == 0 || batch.epoch < options.guess_from) return false;
     const std::int64_t since = batch.epoch - options.guess_from;
-    const T due = static_cast<T>(batch.epoch - since % options.guess_every);
-    if (batch.items->Q.empty()) {
-      if (epoch_(0, 0) != due) network.predict(*batch.items, guesses_);
-      epoch_(0, 0) = due;
-    } else if (epoch_(0, 0) < 0) {
-      std::ranges::copy(batch.items->Q.values(), guesses_.values().begin());
-      epoch_(0, 0) = due;
+    const T due = static_cast<T>(batch.epoch - since % options.guess_every), made = epoch(engine);
+    const bool own = batch.items->Q.empty();
+    if (own ? made == due : made >= 0) return true;
+    Matrix<T> fresh(guesses_.rows(), guesses_.cols());
+    if (own) {
+      network.predict(*batch.items, fresh);
+    } else {
+      std::ranges::copy(batch.items->Q.values(), fresh.values().begin());
     }
+    upload<T>(engine, fresh, guesses_);
+    set_epoch(engine, due);
     return true;
   }
 
@@ -43,11 +48,26 @@ class SoftLabels {
     if (guesses_.empty()) return;
     visitor("guesses", guesses_);
     visitor("guesses.epoch", epoch_);
+    known_epoch_.reset();  // the visitor may have written it
   }
 
  private:
-  Matrix<T> guesses_;  // (n, c); empty where they are not used
-  Matrix<T> epoch_;    // (1, 1) when they were made, -1 = never
+  void set_epoch(const Engine& engine, T epoch) {
+    upload<T>(engine, {&epoch, 1, 1}, epoch_);
+    known_epoch_ = epoch;
+  }
+  T epoch(const Engine& engine) {
+    T value = 0;
+    if (!known_epoch_) {
+      download<T>(engine, epoch_, {&value, 1, 1});
+      known_epoch_ = value;
+    }
+    return *known_epoch_;
+  }
+
+  EngineMatrix<T> guesses_;              // (n, c); empty where they are not used
+  EngineMatrix<T> epoch_;                // (1, 1) when they were made, -1 = never
+  std::optional<T> known_epoch_;  // the same, in the host's memory
 };
 
 }  // namespace lacuna

@@ -10,7 +10,7 @@
 #include "base/error.h"
 #include "base/random.h"
 #include "base/text.h"
-#include "nn/schedule.h"
+#include "nn/stored.h"
 
 namespace lacuna {
 namespace {
@@ -21,18 +21,8 @@ double now() {
   return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
 }
 
-// A choice of optimiser and schedule by name, read once.
-Optimiser optimiser_from(const std::string& name) {
-  return name == "sgd" ? Optimiser::sgd : name == "adam" ? Optimiser::adam : Optimiser::adamw;
-}
-
 bool all_finite(std::span<const float> values) {
   return std::all_of(values.begin(), values.end(), [](float x) { return std::isfinite(x); });
-}
-
-void copy(MatrixView<const float> from, MatrixView<float> to) {
-  for (std::size_t i = 0; i < from.rows; ++i)
-    std::copy(from.row(i).begin(), from.row(i).end(), to.row(i).begin());
 }
 
 // The loop with all of its state; everything that a later step depends on is in snapshot().
@@ -45,12 +35,11 @@ class Training {
         val_(val),
         options_(options),
         context_(context),
-        selecting_(val.rows() > 0 && options.select != "last"),
-        schedule_(options.schedule == "cosine" ? Schedule::cosine : Schedule::constant) {
+        selecting_(val.rows() > 0 && options.select != "last") {
     const auto n = static_cast<std::int64_t>(train.rows());
     batch_ = std::min(options.batch, n);
     steps_per_epoch_ = options.drop_last ? n / batch_ : (n + batch_ - 1) / batch_;
-    rule_.optimiser = optimiser_from(options.optimiser);
+    rule_.optimiser = options.optimiser;
     rule_.momentum = options.momentum;
     rule_.beta2 = options.beta2;
     rule_.epsilon = options.epsilon;
@@ -81,12 +70,19 @@ class Training {
     for (; next_ < steps_per_epoch_; ++next_) {
       if (next_ > 0) {
         seconds_ += now() - begun;
-        context_.after_step([this](Tensors& file) { snapshot(file); });
-        if (context_.stopping()) return;  // a part of an epoch is in no record
+        context_.after_step([this](Tensors& file) {
+          finish_steps();
+          snapshot(file);
+        });
+        if (context_.stopping()) {  // a part of an epoch is in no record
+          finish_steps();
+          return;
+        }
         begun = now();
       }
       one_step();
     }
+    finish_steps();
     seconds_ += now() - begun;
     const double epoch_seconds = seconds_ - epoch_began_;
     ++epoch_;
@@ -114,18 +110,33 @@ class Training {
     const Batch batch{&train_, std::span(order_).subspan(begin, count), context_.seed,
                       static_cast<std::uint32_t>(epoch_), static_cast<std::uint32_t>(step_)};
     const auto steps = static_cast<double>(steps_per_epoch_);
-    rule_.rate = options_.rate *
-                 rate_factor(schedule_, step_, options_.warm_up * steps, options_.epochs * steps_per_epoch_);
+    rule_.rate = options_.rate * rate_factor(options_.schedule, step_, options_.warm_up * steps,
+                                             options_.epochs * steps_per_epoch_);
     rule_.step = ++step_;
     rule_.average = options_.average > 0 ? average_decay(options_.average, step_) : 0;
-    const Losses losses = network_.step(batch, rule_);
+    network_.start(batch, rule_);
+    under_way_.push_back({step_, epoch_ + 1, count});
+    if (under_way_.size() >= network_.engine().steps_ahead()) finish_step();
+  }
+
+  // Waits for the oldest step under way and adds its losses up.
+  void finish_step() {
+    const Started step = under_way_.front();
+    under_way_.erase(under_way_.begin());
+    const Losses losses = network_.finish();
     const char* broken = nullptr;  // a part says more than the total, which comes first
     for (const auto& loss : losses) {
       if (!std::isfinite(loss.value)) broken = loss.name;
-      sums_[loss.name] += loss.value * static_cast<double>(count);
+      sums_[loss.name] += loss.value * static_cast<double>(step.rows);
     }
-    if (broken != nullptr) diverged(fmt::format("the loss '{}' is no longer a number", broken), epoch_ + 1);
-    rows_done_ += static_cast<double>(count);
+    if (broken != nullptr) {
+      step_ = step.step;
+      diverged(fmt::format("the loss '{}' is no longer a number", broken), step.epoch);
+    }
+    rows_done_ += static_cast<double>(step.rows);
+  }
+  void finish_steps() {
+    while (!under_way_.empty()) finish_step();
   }
 
   void validate(EpochRecord& record) {
@@ -154,16 +165,19 @@ class Training {
   void store(const std::string& name, MatrixView<const float> from) {
     Matrix<float>& to = best_[name];
     if (to.rows() != from.rows || to.cols() != from.cols) to = Matrix<float>(from.rows, from.cols);
-    copy(from, to);
+    download<float>(network_.engine(), from, to);
   }
   void put_best_back() {
     network_.visit([this](const std::string& name, ParameterView<float> p, bool for_prediction) {
       if (!for_prediction) return;
-      copy(best_.at(name), p.value);
-      if (!p.mean.empty()) copy(best_.at(name), p.mean);
+      put_back(best_.at(name), p.value);
+      if (!p.mean.empty()) put_back(best_.at(name), p.mean);
     });
     network_.visit_buffers(
-        [this](const std::string& name, MatrixView<float> buffer) { copy(best_.at(name), buffer); });
+        [this](const std::string& name, MatrixView<float> buffer) { put_back(best_.at(name), buffer); });
+  }
+  void put_back(MatrixView<const float> from, MatrixView<float> to) {
+    upload<float>(network_.engine(), from, to);
   }
 
   [[noreturn]] void diverged(const std::string& what, std::int64_t epoch) {
@@ -178,21 +192,24 @@ class Training {
 
   void check_parameters() {
     network_.visit([this](const std::string& name, ParameterView<float> p, bool) {
-      for (std::size_t i = 0; i < p.value.rows; ++i)
-        if (!all_finite(p.value.row(i)))
+      const HostCopy value(network_.engine(), p.value);
+      for (std::size_t i = 0; i < value.view().rows; ++i)
+        if (!all_finite(value.view().row(i)))
           diverged(fmt::format("parameter '{}' is no longer a number", name), epoch_);
     });
   }
 
   void snapshot(Tensors& file) {
+    const auto put = [&](const std::string& name, MatrixView<const float> from) {
+      put_tensor(network_.engine(), from, name, file);
+    };
     network_.visit([&](const std::string& name, ParameterView<float> p, bool) {
-      file.put(name, p.value);
-      if (!p.first.empty()) file.put(name + ".first", p.first);
-      if (!p.second.empty()) file.put(name + ".second", p.second);
-      if (!p.mean.empty()) file.put(name + ".mean", p.mean);
+      put(name, p.value);
+      if (!p.first.empty()) put(name + ".first", p.first);
+      if (!p.second.empty()) put(name + ".second", p.second);
+      if (!p.mean.empty()) put(name + ".mean", p.mean);
     });
-    network_.visit_buffers(
-        [&](const std::string& name, MatrixView<float> buffer) { file.put(name, buffer); });
+    network_.visit_buffers([&](const std::string& name, MatrixView<float> buffer) { put(name, buffer); });
     for (const auto& [name, matrix] : best_) file.put("best." + name, matrix.view());
     nlohmann::json sums = nlohmann::json::object();
     for (const auto& [name, sum] : sums_) sums[name] = sum;
@@ -229,14 +246,16 @@ class Training {
         best_epoch_ > epoch_)
       fail(Exit::data, "{}: broken checkpoint: epoch {}, step {}, best epoch {}", file.path(), epoch_, next_,
            best_epoch_);
+    const auto get = [&](const std::string& name, MatrixView<float> to) {
+      get_tensor(network_.engine(), file, name, to);
+    };
     network_.visit([&](const std::string& name, ParameterView<float> p, bool) {
-      file.get(name, p.value);
-      if (!p.first.empty()) file.get(name + ".first", p.first);
-      if (!p.second.empty()) file.get(name + ".second", p.second);
-      if (!p.mean.empty()) file.get(name + ".mean", p.mean);
+      get(name, p.value);
+      if (!p.first.empty()) get(name + ".first", p.first);
+      if (!p.second.empty()) get(name + ".second", p.second);
+      if (!p.mean.empty()) get(name + ".mean", p.mean);
     });
-    network_.visit_buffers(
-        [&](const std::string& name, MatrixView<float> buffer) { file.get(name, buffer); });
+    network_.visit_buffers([&](const std::string& name, MatrixView<float> buffer) { get(name, buffer); });
     if (best_epoch_ == 0) return;
     keep_best();  // for the shapes
     for (auto& [name, matrix] : best_) file.get("best." + name, matrix.view());
@@ -265,12 +284,17 @@ class Training {
   const TrainOptions& options_;
   FitContext& context_;
   const bool selecting_;
-  const Schedule schedule_;
   UpdateRule rule_;
   std::int64_t batch_ = 1, steps_per_epoch_ = 1;
   Matrix<std::int8_t> truth_;  // of the validation rows
   Matrix<float> scores_;
   std::vector<std::uint32_t> order_;  // of this epoch's rows
+
+  struct Started {
+    std::int64_t step, epoch;
+    std::size_t rows;
+  };
+  std::vector<Started> under_way_;  // steps that have not been finished
 
   // State.
   std::int64_t epoch_ = 0;       // epochs done

@@ -15,22 +15,26 @@
 #include "data/metrics.h"
 #include "nn/fit.h"
 #include "nn/network.h"
+#include "nn/schedule.h"
 
 namespace lacuna {
+
+inline std::vector<const char*> names_of(Optimiser) { return {"sgd", "adam", "adamw"}; }
+inline std::vector<const char*> names_of(Schedule) { return {"constant", "cosine"}; }
 
 struct TrainOptions {
   std::int64_t epochs = 100;
   std::int64_t batch = 128;         // rows of a step
   bool shuffle = true;              // a new order each epoch; otherwise the order of the items
   bool drop_last = false;           // leave out the last, smaller batch of an epoch
-  std::string optimiser = "adamw";  // sgd, adam, adamw
+  Optimiser optimiser = Optimiser::adamw;
   double rate = 1e-3;               // η
   double momentum = .9;             // sgd: momentum; adam: β1
   double beta2 = .999;
   double epsilon = 1e-8;
   double weight_decay = 0;            // on matrices only where the network says so (ParameterView::decay)
   double decay_rows = 0;              // training rows that weight_decay is meant for; 0 = any number
-  std::string schedule = "constant";  // constant, cosine
+  Schedule schedule = Schedule::constant;
   double warm_up = 0;                 // epochs over which the rate rises from 0
   double average = 0;                 // decay of the running average of the parameters; 0 = none
   std::int64_t validate_every = 1;    // epochs; the last epoch is always validated

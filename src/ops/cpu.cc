@@ -30,20 +30,61 @@ constexpr std::size_t kColumns = 64;  // batch norm works on so many columns at 
 
 }  // namespace
 
-void CpuOps::gather(MatrixView<const float> source, std::span<const std::uint32_t> rows,
-                    std::span<const Fragment> hidden, Output out) const {
-  each_row(rows.size(), out.cols, [&](std::size_t r) {
-    const auto from = source.row(rows[r]);
-    const auto to = out.row(r);
-    std::copy(from.begin(), from.end(), to.begin());
-    if (!hidden.empty()) std::fill(to.begin() + hidden[r].begin, to.begin() + hidden[r].end, 0.f);
-  });
+// Few rows take whole panels all the same, and making room for these would cost more than it saves; and with few
+// rows a product is over as soon as W has been read.
+constexpr std::size_t kFewRows = 16;
+
+FormPointer CpuOps::input_form(std::size_t rows, std::size_t cols) const {
+  auto form = std::make_unique<CpuRows>();
+  form->most_rows = rows;
+  form->cols = cols;
+  return form;
 }
 
-void CpuOps::scale_rows(std::span<const float> factors, Output X) const {
-  each_row(X.rows, X.cols, [&](std::size_t r) {
-    for (float& x : X.row(r)) x *= factors[r];
-  });
+// In f32 products read W as it lies, and without instructions for bf16 there would be nothing to gain.
+FormPointer CpuOps::settle(Input W) const {
+  const bool instructions = isa() == Isa::bf16 || isa() == Isa::amx;
+  if (precision_ != Precision::bf16 || !instructions) return nullptr;
+  return std::make_unique<CpuWeights>(W);
+}
+
+// Deviations pay up to a share of all entries (bench_sparse). Otherwise rows are packed for settled weights.
+void CpuOps::gather(std::span<const GatherJob<float>> jobs) const {
+  for (const auto& job : jobs) {
+    const Output& X = job.out;
+    each_row(X.rows, X.cols, [&](std::size_t r) {
+      const auto to = X.row(r);
+      if (r >= job.rows.size()) {
+        std::ranges::fill(to, 0.f);
+        return;
+      }
+      const auto from = job.source.row(job.rows[r]);
+      std::copy(from.begin(), from.end(), to.begin());
+      if (!job.hidden.empty()) std::fill(to.begin() + job.hidden[r].begin, to.begin() + job.hidden[r].end, 0.f);
+      if (!job.factors.empty())
+        for (float& x : to) x *= job.factors[r];
+    });
+    if (job.form == nullptr) continue;
+    auto& form = static_cast<CpuRows&>(*job.form);
+    form.clear();
+    if (X.rows < kFewRows) continue;
+    if (!job.background.empty()) {
+      std::span<const Fragment> hidden = job.hidden;
+      if (hidden.empty()) {
+        Fragment* whole = scratch<Fragment, 18>(X.rows);
+        std::fill_n(whole, X.rows, Fragment{});
+        hidden = {whole, X.rows};
+      }
+      form.few.reserve(form.most_rows, form.cols);  // once, for the largest batch
+      form.few.find(X, hidden, job.background, precision_);
+      const double most = precision_ == Precision::f32 ? .3 : .2;
+      if (static_cast<double>(form.few.count()) > most * static_cast<double>(X.size())) form.few.clear();
+    }
+    if (form.few.empty() && job.reader != nullptr) {
+      form.packed.pack(X);
+      form.is_packed = true;
+    }
+  }
 }
 
 void CpuOps::collect(Input stack, Slots slots, Share share, bool add, Output out) const {
@@ -81,146 +122,155 @@ void CpuOps::spread(Input rows, Slots slots, Share share, bool add, Output stack
   });
 }
 
-void CpuOps::linear_forward(Input X, Input W, Input b, bool relu, Output Y) const {
-  lacuna::linear_forward(X, W, b.row(0), relu, precision_, Y);
+void CpuOps::linear_forward(std::span<const ForwardJob<float>> jobs) const {
+  for (const auto& job : jobs) {
+    const auto* in = static_cast<const CpuRows*>(job.X_form);
+    const auto* weights = static_cast<const CpuWeights*>(job.settled);
+    auto* out = static_cast<CpuRows*>(job.Y_form);
+    const auto b = job.b.row(0);
+    if (out != nullptr) out->clear();
+    if (in != nullptr && !in->few.empty()) {
+      sparse_forward(in->few, job.W, b, job.relu, job.Y);
+    } else if (weights != nullptr) {
+      const RowsIn rows = in != nullptr && in->is_packed ? RowsIn(in->packed) : RowsIn(job.X);
+      if (out != nullptr && rows.rows() >= kFewRows) {
+        lacuna::linear_forward(rows, weights->packed, b, job.relu, RowsOut(out->packed));
+        out->is_packed = true;
+      } else {
+        lacuna::linear_forward(rows, weights->packed, b, job.relu, RowsOut(job.Y));
+      }
+    } else {
+      lacuna::linear_forward(job.X, job.W, b, job.relu, precision_, job.Y);
+    }
+    if (job.dropout == 0) continue;
+    const DropoutJob<float> after{job.draws, job.Y.top(job.draws.rows.size())};
+    dropout(job.dropout, {&after, 1});
+  }
 }
 
-void CpuOps::linear_backward(Input X, Input dY, bool mask_by_input, const UpdateRule& rule,
-                             ParameterView<float> W, ParameterView<float> b, Output dX) const {
-  lacuna::linear_backward(X, dY, mask_by_input, precision_, rule, W, b, dX);
-}
-
-// In f32 products read W as it lies, and without instructions for bf16 there would be nothing to gain.
-PackedWeights CpuOps::pack(Input W) const {
-  const bool instructions = isa() == Isa::bf16 || isa() == Isa::amx;
-  return precision_ == Precision::bf16 && instructions ? PackedWeights(W) : PackedWeights();
-}
-
-void CpuOps::pack_rows(Input X, PackedRows& packed) const {
-  packed.pack(X);
-}
-
-void CpuOps::packed_forward(Input X, const PackedRows* packed, const PackedWeights& W, Input b, bool relu,
-                            Output Y, PackedRows* next) const {
-  lacuna::linear_forward(packed != nullptr ? RowsIn(*packed) : RowsIn(X), W, b.row(0), relu,
-                         next != nullptr ? RowsOut(*next) : RowsOut(Y));
-}
-
-// Deviations pay up to a share of all entries (bench_sparse), and where a product is not over as soon as W
-// has been read.
-void CpuOps::find_deviations(Input X, std::span<const Fragment> hidden, std::span<const float> background,
-                             Deviations& few) const {
-  constexpr std::size_t kFewest = 16;
-  const double most = precision_ == Precision::f32 ? .3 : .2;
-  if (X.rows >= kFewest) few.find(X, hidden, background, precision_);
-  if (X.rows < kFewest || static_cast<double>(few.count()) > most * static_cast<double>(X.size()))
-    few.clear();
-}
-
-void CpuOps::sparse_forward(const Deviations& X, Input W, Input b, bool relu, Output Y) const {
-  lacuna::sparse_forward(X, W, b.row(0), relu, Y);
-}
-
-void CpuOps::sparse_backward(const Deviations& X, Input dY, const UpdateRule& rule, ParameterView<float> W,
-                             ParameterView<float> b) const {
-  lacuna::sparse_backward(X, dY, rule, W, b);
+void CpuOps::linear_backward(std::span<const BackwardJob<float>> jobs, const UpdateRule& rule) const {
+  for (const auto& job : jobs) {
+    const auto* in = static_cast<const CpuRows*>(job.X_form);
+    if (in != nullptr && !in->few.empty() && job.dX.empty())
+      sparse_backward(in->few, job.dY, rule, job.W, job.b);
+    else
+      lacuna::linear_backward(job.X, job.dY, job.mask_by_input, precision_, rule, job.W, job.b, job.dX);
+    if (job.dropout == 0 || job.dX.empty()) continue;
+    const auto scale = static_cast<float>(dropout_scale(job.dropout));
+    each_row(job.dropped, job.dX.cols, [&](std::size_t r) {
+      for (float& x : job.dX.row(r)) x *= scale;
+    });
+  }
 }
 
 // Rows of a view's block have weight 1, but for the last one if it stands for missing instances. Sums in
 // double.
-void CpuOps::batch_norm_forward(Input U, std::size_t missing, Input gamma, Input beta,
-                                const BatchNormSettings& settings, Output running, Output saved,
-                                Output Y) const {
-  if (U.rows == 0) return;
-  const double n = static_cast<double>(missing > 0 ? U.rows - 1 + missing : U.rows);
-  parallel_for(U.cols, kColumns, [&](std::size_t begin, std::size_t end) {
-    const std::size_t width = end - begin;
-    double mean[kColumns] = {}, variance[kColumns] = {};
-    for (std::size_t r = 0; r < U.rows; ++r) {
-      const double weight = missing > 0 && r + 1 == U.rows ? static_cast<double>(missing) : 1;
-      const float* u = &U(r, begin);
-      for (std::size_t j = 0; j < width; ++j) mean[j] += weight * static_cast<double>(u[j]);
-    }
-    for (std::size_t j = 0; j < width; ++j) mean[j] /= n;
-    for (std::size_t r = 0; r < U.rows; ++r) {
-      const double weight = missing > 0 && r + 1 == U.rows ? static_cast<double>(missing) : 1;
-      const float* u = &U(r, begin);
-      for (std::size_t j = 0; j < width; ++j) {
-        const double difference = static_cast<double>(u[j]) - mean[j];
-        variance[j] += weight * difference * difference;
+void CpuOps::batch_norm_forward(std::span<const NormForward<float>> jobs,
+                                const BatchNormSettings& settings) const {
+  for (const auto& job : jobs) {
+    const Input &U = job.U, &gamma = job.gamma, &beta = job.beta;
+    const Output &saved = job.saved, &Y = job.Y, &running = job.running;
+    const std::size_t missing = job.missing;
+    if (U.rows == 0) continue;
+    const double n = static_cast<double>(missing > 0 ? U.rows - 1 + missing : U.rows);
+    parallel_for(U.cols, kColumns, [&](std::size_t begin, std::size_t end) {
+      const std::size_t width = end - begin;
+      double mean[kColumns] = {}, variance[kColumns] = {};
+      for (std::size_t r = 0; r < U.rows; ++r) {
+        const double weight = missing > 0 && r + 1 == U.rows ? static_cast<double>(missing) : 1;
+        const float* u = &U(r, begin);
+        for (std::size_t j = 0; j < width; ++j) mean[j] += weight * static_cast<double>(u[j]);
       }
-    }
-    float factor[kColumns], shift[kColumns];
-    for (std::size_t j = 0; j < width; ++j) {
-      variance[j] /= n;
-      const double unbiased = n > 1 ? variance[j] * n / (n - 1) : variance[j];
-      float &running_mean = running(0, begin + j), &running_variance = running(1, begin + j);
-      running_mean += static_cast<float>(settings.momentum * (mean[j] - static_cast<double>(running_mean)));
-      running_variance +=
-          static_cast<float>(settings.momentum * (unbiased - static_cast<double>(running_variance)));
-      saved(0, begin + j) = static_cast<float>(mean[j]);
-      saved(1, begin + j) = static_cast<float>(1 / std::sqrt(variance[j] + settings.epsilon));
-      factor[j] = gamma(0, begin + j) * saved(1, begin + j);
-      shift[j] = saved(0, begin + j);
-    }
-    for (std::size_t r = 0; r < U.rows; ++r) {
-      const float *u = &U(r, begin), *b = &beta(0, begin);
-      float* y = &Y(r, begin);
-      for (std::size_t j = 0; j < width; ++j) y[j] = factor[j] * (u[j] - shift[j]) + b[j];
-    }
-  });
+      for (std::size_t j = 0; j < width; ++j) mean[j] /= n;
+      for (std::size_t r = 0; r < U.rows; ++r) {
+        const double weight = missing > 0 && r + 1 == U.rows ? static_cast<double>(missing) : 1;
+        const float* u = &U(r, begin);
+        for (std::size_t j = 0; j < width; ++j) {
+          const double difference = static_cast<double>(u[j]) - mean[j];
+          variance[j] += weight * difference * difference;
+        }
+      }
+      float factor[kColumns], shift[kColumns];
+      for (std::size_t j = 0; j < width; ++j) {
+        variance[j] /= n;
+        const double unbiased = n > 1 ? variance[j] * n / (n - 1) : variance[j];
+        float &running_mean = running(0, begin + j), &running_variance = running(1, begin + j);
+        running_mean += static_cast<float>(settings.momentum * (mean[j] - static_cast<double>(running_mean)));
+        running_variance +=
+            static_cast<float>(settings.momentum * (unbiased - static_cast<double>(running_variance)));
+        saved(0, begin + j) = static_cast<float>(mean[j]);
+        saved(1, begin + j) = static_cast<float>(1 / std::sqrt(variance[j] + settings.epsilon));
+        factor[j] = gamma(0, begin + j) * saved(1, begin + j);
+        shift[j] = saved(0, begin + j);
+      }
+      for (std::size_t r = 0; r < U.rows; ++r) {
+        const float *u = &U(r, begin), *b = &beta(0, begin);
+        float* y = &Y(r, begin);
+        for (std::size_t j = 0; j < width; ++j) y[j] = factor[j] * (u[j] - shift[j]) + b[j];
+      }
+    });
+  }
 }
 
-void CpuOps::batch_norm_backward(Input U, std::size_t missing, Input saved, const UpdateRule& rule,
-                                 ParameterView<float> gamma, ParameterView<float> beta, Output dY) const {
-  const double n = std::max(1., static_cast<double>(missing > 0 ? U.rows - 1 + missing : U.rows));
-  const std::size_t d = gamma.value.cols;
-  float *all_dgamma = scratch<float, 2>(d), *all_dbeta = scratch<float, 3>(d);
-  parallel_for(d, kColumns, [&](std::size_t begin, std::size_t end) {
-    const std::size_t width = end - begin;
-    double dgamma[kColumns] = {}, dbeta[kColumns] = {};
-    const float *mean = &saved(0, begin), *inverse = &saved(1, begin);
-    for (std::size_t r = 0; r < U.rows; ++r) {
-      const double weight = missing > 0 && r + 1 == U.rows ? static_cast<double>(missing) : 1;
-      const float *u = &U(r, begin), *dy = &dY(r, begin);
-      for (std::size_t j = 0; j < width; ++j) {
-        const double g = weight * static_cast<double>(dy[j]);
-        dgamma[j] += g * static_cast<double>((u[j] - mean[j]) * inverse[j]);
-        dbeta[j] += g;
+void CpuOps::batch_norm_backward(std::span<const NormBackward<float>> jobs, const UpdateRule& rule) const {
+  for (const auto& job : jobs) {
+    const Input &U = job.U, &saved = job.saved;
+    const ParameterView<float>&gamma = job.gamma, &beta = job.beta;
+    const Output& dY = job.dY;
+    const std::size_t missing = job.missing;
+    const double n = std::max(1., static_cast<double>(missing > 0 ? U.rows - 1 + missing : U.rows));
+    const std::size_t d = gamma.value.cols;
+    float *all_dgamma = scratch<float, 2>(d), *all_dbeta = scratch<float, 3>(d);
+    parallel_for(d, kColumns, [&](std::size_t begin, std::size_t end) {
+      const std::size_t width = end - begin;
+      double dgamma[kColumns] = {}, dbeta[kColumns] = {};
+      const float *mean = &saved(0, begin), *inverse = &saved(1, begin);
+      for (std::size_t r = 0; r < U.rows; ++r) {
+        const double weight = missing > 0 && r + 1 == U.rows ? static_cast<double>(missing) : 1;
+        const float *u = &U(r, begin), *dy = &dY(r, begin);
+        for (std::size_t j = 0; j < width; ++j) {
+          const double g = weight * static_cast<double>(dy[j]);
+          dgamma[j] += g * static_cast<double>((u[j] - mean[j]) * inverse[j]);
+          dbeta[j] += g;
+        }
       }
-    }
-    float factor[kColumns], mean_g[kColumns], mean_gu[kColumns];
-    for (std::size_t j = 0; j < width; ++j) {
-      factor[j] = gamma.value(0, begin + j) * inverse[j];
-      mean_g[j] = static_cast<float>(dbeta[j] / n);
-      mean_gu[j] = static_cast<float>(dgamma[j] / n) * inverse[j];
-    }
-    for (std::size_t r = 0; r < U.rows; ++r) {
-      const float weight = missing > 0 && r + 1 == U.rows ? static_cast<float>(missing) : 1.f;
-      const float* u = &U(r, begin);
-      float* dy = &dY(r, begin);
-      for (std::size_t j = 0; j < width; ++j)
-        dy[j] = weight * factor[j] * (dy[j] - mean_g[j] - (u[j] - mean[j]) * mean_gu[j]);
-    }
-    for (std::size_t j = 0; j < width; ++j) {
-      all_dgamma[begin + j] = static_cast<float>(dgamma[j]);
-      all_dbeta[begin + j] = static_cast<float>(dbeta[j]);
-    }
-  });
-  update_parameter<float>(rule, {all_dgamma, 1, d}, gamma);
-  update_parameter<float>(rule, {all_dbeta, 1, d}, beta);
+      float factor[kColumns], mean_g[kColumns], mean_gu[kColumns];
+      for (std::size_t j = 0; j < width; ++j) {
+        factor[j] = gamma.value(0, begin + j) * inverse[j];
+        mean_g[j] = static_cast<float>(dbeta[j] / n);
+        mean_gu[j] = static_cast<float>(dgamma[j] / n) * inverse[j];
+      }
+      for (std::size_t r = 0; r < U.rows; ++r) {
+        const float weight = missing > 0 && r + 1 == U.rows ? static_cast<float>(missing) : 1.f;
+        const float* u = &U(r, begin);
+        float* dy = &dY(r, begin);
+        for (std::size_t j = 0; j < width; ++j)
+          dy[j] = weight * factor[j] * (dy[j] - mean_g[j] - (u[j] - mean[j]) * mean_gu[j]);
+      }
+      for (std::size_t j = 0; j < width; ++j) {
+        all_dgamma[begin + j] = static_cast<float>(dgamma[j]);
+        all_dbeta[begin + j] = static_cast<float>(dbeta[j]);
+      }
+    });
+    update_parameter<float>(rule, {all_dgamma, 1, d}, gamma);
+    update_parameter<float>(rule, {all_dbeta, 1, d}, beta);
+  }
 }
 
-void CpuOps::batch_norm_apply(Input U, Input gamma, Input beta, const BatchNormSettings& settings,
-                              Input running, Output Y) const {
-  float* factor = scratch<float, 1>(U.cols);
-  for (std::size_t j = 0; j < U.cols; ++j)
-    factor[j] = gamma(0, j) / std::sqrt(running(1, j) + static_cast<float>(settings.epsilon));
-  each_row(U.rows, U.cols, [&](std::size_t r) {
-    const float *u = U.row(r).data(), *mean = running.row(0).data(), *b = beta.row(0).data();
-    float* y = Y.row(r).data();
-    for (std::size_t j = 0; j < U.cols; ++j) y[j] = factor[j] * (u[j] - mean[j]) + b[j];
-  });
+void CpuOps::batch_norm_apply(std::span<const NormForward<float>> jobs,
+                              const BatchNormSettings& settings) const {
+  for (const auto& job : jobs) {
+    const Input &U = job.U, &gamma = job.gamma, &beta = job.beta;
+    const Output &Y = job.Y, &running = job.running;
+    float* factor = scratch<float, 1>(U.cols);
+    for (std::size_t j = 0; j < U.cols; ++j)
+      factor[j] = gamma(0, j) / std::sqrt(running(1, j) + static_cast<float>(settings.epsilon));
+    each_row(U.rows, U.cols, [&](std::size_t r) {
+      const float *u = U.row(r).data(), *mean = running.row(0).data(), *b = beta.row(0).data();
+      float* y = Y.row(r).data();
+      for (std::size_t j = 0; j < U.cols; ++j) y[j] = factor[j] * (u[j] - mean[j]) + b[j];
+    });
+  }
 }
 
 namespace {
@@ -241,67 +291,68 @@ float lane_sum(std::size_t count, F&& term) {
 
 }  // namespace
 
-void CpuOps::layer_norm_forward(Input U, Input gamma, Input beta, double epsilon, Output saved,
-                                Output Y) const {
-  const float d = static_cast<float>(U.cols);
-  each_row(U.rows, U.cols, [&](std::size_t r) {
-    const float *u = U.row(r).data(), *g = gamma.row(0).data(), *b = beta.row(0).data();
-    float* y = Y.row(r).data();
-    const float mean = lane_sum(U.cols, [&](std::size_t j) { return u[j]; }) / d;
-    const float variance = lane_sum(U.cols, [&](std::size_t j) { return (u[j] - mean) * (u[j] - mean); }) / d;
-    const float inverse = 1 / std::sqrt(variance + static_cast<float>(epsilon));
-    saved(r, 0) = mean;
-    saved(r, 1) = inverse;
-    for (std::size_t j = 0; j < U.cols; ++j) y[j] = g[j] * ((u[j] - mean) * inverse) + b[j];
-  });
+void CpuOps::layer_norm_forward(std::span<const NormForward<float>> jobs, double epsilon) const {
+  for (const auto& job : jobs) {
+    const Input &U = job.U, &gamma = job.gamma, &beta = job.beta;
+    const Output &Y = job.Y, &saved = job.saved;
+    const float d = static_cast<float>(U.cols);
+    each_row(U.rows, U.cols, [&](std::size_t r) {
+      const float *u = U.row(r).data(), *g = gamma.row(0).data(), *b = beta.row(0).data();
+      float* y = Y.row(r).data();
+      const float mean = lane_sum(U.cols, [&](std::size_t j) { return u[j]; }) / d;
+      const float variance = lane_sum(U.cols, [&](std::size_t j) { return (u[j] - mean) * (u[j] - mean); }) / d;
+      const float inverse = 1 / std::sqrt(variance + static_cast<float>(epsilon));
+      saved(r, 0) = mean;
+      saved(r, 1) = inverse;
+      for (std::size_t j = 0; j < U.cols; ++j) y[j] = g[j] * ((u[j] - mean) * inverse) + b[j];
+    });
+  }
 }
 
-void CpuOps::layer_norm_backward(Input U, Input saved, const UpdateRule& rule, ParameterView<float> gamma,
-                                 ParameterView<float> beta, Output dY) const {
-  const std::size_t d = gamma.value.cols;
-  float *dgamma = scratch<float, 2>(d), *dbeta = scratch<float, 3>(d);
-  parallel_for(d, kColumns, [&](std::size_t begin, std::size_t end) {
-    std::fill(dgamma + begin, dgamma + end, 0.f);
-    std::fill(dbeta + begin, dbeta + end, 0.f);
-    for (std::size_t r = 0; r < U.rows; ++r) {
-      const float *u = U.row(r).data(), *dy = dY.row(r).data();
-      const float mean = saved(r, 0), inverse = saved(r, 1);
-      for (std::size_t j = begin; j < end; ++j) {
-        dgamma[j] += dy[j] * ((u[j] - mean) * inverse);
-        dbeta[j] += dy[j];
+void CpuOps::layer_norm_backward(std::span<const NormBackward<float>> jobs, const UpdateRule& rule) const {
+  for (const auto& job : jobs) {
+    const Input &U = job.U, &saved = job.saved;
+    const ParameterView<float>&gamma = job.gamma, &beta = job.beta;
+    const Output& dY = job.dY;
+    const std::size_t d = gamma.value.cols;
+    float *dgamma = scratch<float, 2>(d), *dbeta = scratch<float, 3>(d);
+    parallel_for(d, kColumns, [&](std::size_t begin, std::size_t end) {
+      std::fill(dgamma + begin, dgamma + end, 0.f);
+      std::fill(dbeta + begin, dbeta + end, 0.f);
+      for (std::size_t r = 0; r < U.rows; ++r) {
+        const float *u = U.row(r).data(), *dy = dY.row(r).data();
+        const float mean = saved(r, 0), inverse = saved(r, 1);
+        for (std::size_t j = begin; j < end; ++j) {
+          dgamma[j] += dy[j] * ((u[j] - mean) * inverse);
+          dbeta[j] += dy[j];
+        }
       }
-    }
-  });
-  each_row(U.rows, U.cols, [&](std::size_t r) {
-    const float *u = U.row(r).data(), *g = gamma.value.row(0).data();
-    float* dy = dY.row(r).data();
-    const float mean = saved(r, 0), inverse = saved(r, 1), width = static_cast<float>(d);
-    const float mean_g = lane_sum(d, [&](std::size_t j) { return g[j] * dy[j]; }) / width;
-    const float mean_gu =
-        lane_sum(d, [&](std::size_t j) { return g[j] * dy[j] * (u[j] - mean); }) * inverse / width;
-    for (std::size_t j = 0; j < d; ++j)
-      dy[j] = inverse * (g[j] * dy[j] - mean_g - (u[j] - mean) * inverse * mean_gu);
-  });
-  update_parameter<float>(rule, {dgamma, 1, d}, gamma);
-  update_parameter<float>(rule, {dbeta, 1, d}, beta);
+    });
+    each_row(U.rows, U.cols, [&](std::size_t r) {
+      const float *u = U.row(r).data(), *g = gamma.value.row(0).data();
+      float* dy = dY.row(r).data();
+      const float mean = saved(r, 0), inverse = saved(r, 1), width = static_cast<float>(d);
+      const float mean_g = lane_sum(d, [&](std::size_t j) { return g[j] * dy[j]; }) / width;
+      const float mean_gu =
+          lane_sum(d, [&](std::size_t j) { return g[j] * dy[j] * (u[j] - mean); }) * inverse / width;
+      for (std::size_t j = 0; j < d; ++j)
+        dy[j] = inverse * (g[j] * dy[j] - mean_g - (u[j] - mean) * inverse * mean_gu);
+    });
+    update_parameter<float>(rule, {dgamma, 1, d}, gamma);
+    update_parameter<float>(rule, {dbeta, 1, d}, beta);
+  }
 }
 
-void CpuOps::dropout_forward(double rate, const Draws& draws, MatrixView<std::uint8_t> keep, Output X) const {
+void CpuOps::dropout(double rate, std::span<const DropoutJob<float>> jobs) const {
   const RowKernels& kernels = row_kernels();
-  const auto key = seed_key(dropout_seed(draws));
-  each_row(X.rows, X.cols * 2, [&](std::size_t r) {
-    const Words counter = dropout_counter(draws, draws.rows[r], 0);
-    kernels.dropout(X.cols, dropout_threshold(rate), static_cast<float>(dropout_scale(rate)), key[0], key[1],
-                    counter.data(), keep.row(r).data(), X.row(r).data());
-  });
-}
-
-void CpuOps::dropout_backward(double rate, MatrixView<const std::uint8_t> keep, Output dX) const {
-  const RowKernels& kernels = row_kernels();
-  each_row(dX.rows, dX.cols, [&](std::size_t r) {
-    kernels.dropout_backward(dX.cols, static_cast<float>(dropout_scale(rate)), keep.row(r).data(),
-                             dX.row(r).data());
-  });
+  for (const auto& job : jobs) {
+    const auto key = seed_key(dropout_seed(job.draws));
+    each_row(job.X.rows, job.X.cols * 2, [&](std::size_t r) {
+      const Words counter = dropout_counter(job.draws, job.draws.rows[r], 0);
+      kernels.dropout(job.X.cols, dropout_threshold(rate), static_cast<float>(dropout_scale(rate)), key[0],
+                      key[1], counter.data(), job.X.row(r).data());
+    });
+  }
 }
 
 void CpuOps::relu_forward(Input X, Output Y) const {

@@ -3,61 +3,65 @@
 // calls of a size.
 #pragma once
 
+#include "ops/gemm.h"
 #include "ops/ops.h"
+#include "ops/sparse.h"
 
 namespace lacuna {
 
-class CpuLosses : public Ops<float> {
+class CpuLosses : public OnHost<Ops<float>> {
  public:
-  double bce(Input logits, const LabelRows& labels, const BceSettings& settings, double weight,
-             Output dlogits) override;
-  double guess_loss(Input logits, const LabelRows& labels, Input guesses, double weight,
-                    Output dlogits) override;
-  double view_loss(Input logits, const LabelRows& labels, Slots slots, double teacher_share, double weight,
-                   Output view_logits) override;
-  double graph_loss(Input Z, const LabelRows& labels, const GraphSettings& settings, double weight,
-                    Output dZ) override;
-  double contrast_loss(Input S, Input O, Slots slots, const ContrastSettings& settings, double weight,
-                       Output dS, Output dO) override;
-  double instance_loss(Input S, Slots slots, double tau, double weight, Output dS) override;
-  double reconstruction_loss(Input X, std::size_t batch_rows, double weight, Output reconstruction) override;
+  void bce(Input logits, const LabelRows& labels, const BceSettings& settings, double weight, Output dlogits,
+           double* value) const override;
+  void guess_loss(Input logits, const LabelRows& labels, Input guesses, double weight, Output dlogits,
+                  double* value) const override;
+  void view_loss(Input logits, const LabelRows& labels, Slots slots, double teacher_share, double weight,
+                 Output view_logits, double* value) const override;
+  void graph_loss(Input Z, const LabelRows& labels, const GraphSettings& settings, double weight, Output dZ,
+                  double* value) const override;
+  void contrast_loss(Input S, Input O, Slots slots, const ContrastSettings& settings, double weight,
+                     Output dS, Output dO, double* value) const override;
+  void instance_loss(Input S, Slots slots, double tau, double weight, Output dS, double* value) const override;
+  void reconstruction_loss(std::span<const ReconstructionJob<float>> jobs, std::size_t batch_rows,
+                           double weight) const override;
+};
+
+// Inputs of a layer once more: their deviations from a background where these are few, or packed for products
+// with packed weights, and then perhaps without the plain ones.
+struct CpuRows final : Form {
+  std::size_t most_rows = 0, cols = 0;
+  Deviations few;
+  PackedRows packed;
+  bool is_packed = false;
+  void clear() {
+    few.clear();
+    is_packed = false;
+  }
+};
+struct CpuWeights final : Form {
+  explicit CpuWeights(MatrixView<const float> W) : packed(W) {}
+  PackedWeights packed;
 };
 
 class CpuOps final : public CpuLosses {
  public:
   explicit CpuOps(Precision precision) : precision_(precision) {}
 
-  void gather(MatrixView<const float> source, std::span<const std::uint32_t> rows,
-              std::span<const Fragment> hidden, Output out) const override;
-  void scale_rows(std::span<const float> factors, Output X) const override;
+  FormPointer input_form(std::size_t rows, std::size_t cols) const override;
+  FormPointer settle(Input W) const override;
+  void gather(std::span<const GatherJob<float>> jobs) const override;
   void collect(Input stack, Slots slots, Share share, bool add, Output out) const override;
   void spread(Input rows, Slots slots, Share share, bool add, Output stack) const override;
-  void linear_forward(Input X, Input W, Input b, bool relu, Output Y) const override;
-  void linear_backward(Input X, Input dY, bool mask_by_input, const UpdateRule& rule, ParameterView<float> W,
-                       ParameterView<float> b, Output dX) const override;
-  PackedWeights pack(Input W) const override;
-  void pack_rows(Input X, PackedRows& packed) const override;
-  void packed_forward(Input X, const PackedRows* packed, const PackedWeights& W, Input b, bool relu, Output Y,
-                      PackedRows* next) const override;
-  void find_deviations(Input X, std::span<const Fragment> hidden, std::span<const float> background,
-                       Deviations& few) const override;
-  void sparse_forward(const Deviations& X, Input W, Input b, bool relu, Output Y) const override;
-  void sparse_backward(const Deviations& X, Input dY, const UpdateRule& rule, ParameterView<float> W,
-                       ParameterView<float> b) const override;
-  void batch_norm_forward(Input U, std::size_t missing, Input gamma, Input beta,
-                          const BatchNormSettings& settings, Output running, Output saved,
-                          Output Y) const override;
-  void batch_norm_backward(Input U, std::size_t missing, Input saved, const UpdateRule& rule,
-                           ParameterView<float> gamma, ParameterView<float> beta, Output dY) const override;
-  void batch_norm_apply(Input U, Input gamma, Input beta, const BatchNormSettings& settings, Input running,
-                        Output Y) const override;
-  void layer_norm_forward(Input U, Input gamma, Input beta, double epsilon, Output saved,
-                          Output Y) const override;
-  void layer_norm_backward(Input U, Input saved, const UpdateRule& rule, ParameterView<float> gamma,
-                           ParameterView<float> beta, Output dY) const override;
-  void dropout_forward(double rate, const Draws& draws, MatrixView<std::uint8_t> keep,
-                       Output X) const override;
-  void dropout_backward(double rate, MatrixView<const std::uint8_t> keep, Output dX) const override;
+  void linear_forward(std::span<const ForwardJob<float>> jobs) const override;
+  void linear_backward(std::span<const BackwardJob<float>> jobs, const UpdateRule& rule) const override;
+  void batch_norm_forward(std::span<const NormForward<float>> jobs,
+                          const BatchNormSettings& settings) const override;
+  void batch_norm_backward(std::span<const NormBackward<float>> jobs, const UpdateRule& rule) const override;
+  void batch_norm_apply(std::span<const NormForward<float>> jobs,
+                        const BatchNormSettings& settings) const override;
+  void layer_norm_forward(std::span<const NormForward<float>> jobs, double epsilon) const override;
+  void layer_norm_backward(std::span<const NormBackward<float>> jobs, const UpdateRule& rule) const override;
+  void dropout(double rate, std::span<const DropoutJob<float>> jobs) const override;
   void relu_forward(Input X, Output Y) const override;
   void relu_backward(Input X, Output dX) const override;
   void copy(Input X, bool add, Output Y) const override;

@@ -72,8 +72,7 @@ void add_scaled(float factor, const float* x, std::size_t d, float* y) {
 
 }  // namespace
 
-double CpuLosses::bce(Input logits, const LabelRows& labels, const BceSettings& settings, double weight,
-                      Output dlogits) {
+void CpuLosses::bce(Input logits, const LabelRows& labels, const BceSettings& settings, double weight, Output dlogits, double* result) const {
   const double divisor = settings.divisor == BceDivisor::known
                              ? known_count(labels)
                              : static_cast<double>(logits.rows * logits.cols);
@@ -95,11 +94,10 @@ double CpuLosses::bce(Input logits, const LabelRows& labels, const BceSettings& 
     }
     return part;
   });
-  return divisor > 0 ? sum / divisor : 0;
+  *result = divisor > 0 ? sum / divisor : 0;
 }
 
-double CpuLosses::guess_loss(Input logits, const LabelRows& labels, Input guesses, double weight,
-                             Output dlogits) {
+void CpuLosses::guess_loss(Input logits, const LabelRows& labels, Input guesses, double weight, Output dlogits, double* result) const {
   const double divisor = known_count(labels);
   const float scale = divisor > 0 ? static_cast<float>(weight / divisor) : 0.f;
   const double sum = sum_rows(logits.rows, logits.cols * kCostOfExp, [&](std::size_t i) {
@@ -115,11 +113,10 @@ double CpuLosses::guess_loss(Input logits, const LabelRows& labels, Input guesse
     }
     return part;
   });
-  return divisor > 0 ? sum / divisor : 0;
+  *result = divisor > 0 ? sum / divisor : 0;
 }
 
-double CpuLosses::view_loss(Input logits, const LabelRows& labels, Slots slots, double teacher_share,
-                            double weight, Output view_logits) {
+void CpuLosses::view_loss(Input logits, const LabelRows& labels, Slots slots, double teacher_share, double weight, Output view_logits, double* result) const {
   std::size_t instances = 0;
   for (std::size_t i = 0; i < slots.rows; ++i) instances += view_count(slots, i);
   const double count = static_cast<double>(instances * logits.cols);
@@ -142,11 +139,10 @@ double CpuLosses::view_loss(Input logits, const LabelRows& labels, Slots slots, 
                               view_logits.row(static_cast<std::size_t>(slots(i, v))).data());
     return part;
   });
-  return count > 0 ? sum / count : 0;
+  *result = count > 0 ? sum / count : 0;
 }
 
-double CpuLosses::graph_loss(Input Z, const LabelRows& labels, const GraphSettings& settings, double weight,
-                             Output dZ) {
+void CpuLosses::graph_loss(Input Z, const LabelRows& labels, const GraphSettings& settings, double weight, Output dZ, double* result) const {
   const std::size_t b = Z.rows, d = Z.cols, c = labels.G.cols, words = (c + 63) / 64;
   // Known and positive labels as bits, so that eq. (5) is a matter of counting.
   auto *known = scratch<std::uint64_t, 3>(b * words), *positive = scratch<std::uint64_t, 4>(b * words);
@@ -169,7 +165,7 @@ double CpuLosses::graph_loss(Input Z, const LabelRows& labels, const GraphSettin
   });
   // dQ = 4 s L Q, L = diag(T 1) - T, s = 1/b² (pairwise) or half of it; the loss is Q·dQ / 2.
   const double scale = (settings.pairwise ? 4. : 2.) / static_cast<double>(b * b);
-  return sum_rows(b, b * words + d, [&](std::size_t i) {
+  *result = sum_rows(b, b * words + d, [&](std::size_t i) {
     float* dq = scratch<float, 7>(d);
     std::fill(dq, dq + d, 0.f);
     double degree = 0;
@@ -197,15 +193,15 @@ double CpuLosses::graph_loss(Input Z, const LabelRows& labels, const GraphSettin
   });
 }
 
-double CpuLosses::contrast_loss(Input S, Input O, Slots slots, const ContrastSettings& settings,
-                                double weight, Output dS, Output dO) {
+void CpuLosses::contrast_loss(Input S, Input O, Slots slots, const ContrastSettings& settings, double weight, Output dS, Output dO, double* result) const {
   std::size_t contributing = 0;
   for (std::size_t i = 0; i < slots.rows; ++i) contributing += view_count(slots, i) >= 2;
-  if (contributing == 0) return 0;
+  *result = 0;
+  if (contributing == 0) return;
   const double scale =
       settings.factor / (settings.share == Share::mean ? static_cast<double>(contributing) : 1.);
   const std::size_t d = S.cols, m = slots.cols;
-  return sum_rows(slots.rows, 8 * m * m * d, [&](std::size_t i) {
+  *result = sum_rows(slots.rows, 8 * m * m * d, [&](std::size_t i) {
     const std::size_t k = view_count(slots, i), h = 2 * k;
     if (k < 2) return 0.;
     float *Q = scratch<float, 8>(2 * m * d), *inverse = scratch<float, 9>(2 * m), *dq = scratch<float, 10>(d);
@@ -251,7 +247,7 @@ double CpuLosses::contrast_loss(Input S, Input O, Slots slots, const ContrastSet
   });
 }
 
-double CpuLosses::instance_loss(Input S, Slots slots, double tau, double weight, Output dS) {
+void CpuLosses::instance_loss(Input S, Slots slots, double tau, double weight, Output dS, double* result) const {
   const std::size_t b = slots.rows, d = S.cols;
   double sum = 0;
   for (std::size_t u = 0; u < slots.cols; ++u)
@@ -296,23 +292,25 @@ double CpuLosses::instance_loss(Input S, Slots slots, double tau, double weight,
         }
       });
     }
-  return sum;
+  *result = sum;
 }
 
-double CpuLosses::reconstruction_loss(Input X, std::size_t batch_rows, double weight, Output reconstruction) {
-  if (X.rows == 0) return 0;
-  const double divisor = static_cast<double>(batch_rows * X.cols);
-  const float scale = static_cast<float>(2 * weight / divisor);
-  return sum_rows(X.rows, X.cols,
-                  [&](std::size_t r) {
-                    const float* x = X.row(r).data();
-                    float* y = reconstruction.row(r).data();
-                    for (std::size_t j = 0; j < X.cols; ++j) y[j] -= x[j];
-                    const double part = static_cast<double>(dot(y, y, X.cols));
-                    for (std::size_t j = 0; j < X.cols; ++j) y[j] *= scale;
-                    return part;
-                  }) /
-         divisor;
+void CpuLosses::reconstruction_loss(std::span<const ReconstructionJob<float>> jobs, std::size_t batch_rows,
+                                    double weight) const {
+  for (const auto& job : jobs) {
+    const auto& X = job.X;
+    const double divisor = static_cast<double>(batch_rows * X.cols);
+    const float scale = static_cast<float>(2 * weight / divisor);
+    const double sum = sum_rows(X.rows, X.cols, [&](std::size_t r) {
+      const float* x = X.row(r).data();
+      float* y = job.reconstruction.row(r).data();
+      for (std::size_t j = 0; j < X.cols; ++j) y[j] -= x[j];
+      const double part = static_cast<double>(dot(y, y, X.cols));
+      for (std::size_t j = 0; j < X.cols; ++j) y[j] *= scale;
+      return part;
+    });
+    *job.value = X.rows > 0 ? sum / divisor : 0;
+  }
 }
 
 }  // namespace lacuna

@@ -11,11 +11,10 @@
 #include <span>
 
 #include "base/matrix.h"
+#include "ops/kinds.h"
 #include "ops/update.h"
 
 namespace lacuna {
-
-enum class Precision { f32, bf16 };  // bf16: inputs of products rounded to bf16, sums in f32
 
 // Y = X W + b, then max(0, .) if relu.
 //   X (n, in), W (in, out), b (out) or empty, Y (n, out). n may be 0.

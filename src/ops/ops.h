@@ -3,15 +3,17 @@
 // behind it: the naive reference (the tests' truth, float and double), the CPU one, and a device one.
 //
 // Conventions:
-//   - row-major views (base/matrix.h); memory belongs to the caller and may be the device's: a network never
-//     looks inside;
+//   - row-major views (base/matrix.h) into memory of the engine (ops/engine.h), lists of rows, slots and
+//     labels among them: a network never looks inside;
+//   - functions that views and channels need alike take lists of jobs, which are independent of each other;
 //   - the gradient of X is dX; "adds" means +=, otherwise outputs are overwritten; nothing aliases unless
 //     said;
 //   - a function that owns parameters (linear, norms) updates them inside its backward: no gradient buffers
 //     exist. With plain SGD, momentum 0 and rate 1 the gradient is old minus new. Each parameter is used
 //     once in a step;
 //   - a matrix may have no rows: parameters are then updated with gradient zero;
-//   - losses return the value before weighting, gradients are times `weight`; a loss of nothing is 0.
+//   - losses write the value before weighting to the engine's memory, gradients are times `weight`; a loss of
+//     nothing is 0. One step at a time: an engine may use scratch memory of its own.
 //
 // The stack. A batch has b rows and m views, and about half of the instances are missing. Per view only the
 // present rows exist, one below the other; all views together form a stack (N, d). slots (b, m) tells where:
@@ -25,8 +27,8 @@
 #include <span>
 
 #include "base/matrix.h"
-#include "ops/gemm.h"
-#include "ops/sparse.h"
+#include "ops/engine.h"
+#include "ops/kinds.h"
 #include "ops/update.h"
 
 namespace lacuna {
@@ -80,20 +82,105 @@ struct ContrastSettings {
   ContrastPositives positives = ContrastPositives::others;
 };
 
+// Another form of a matrix that an engine keeps for itself beside it or in its place: inputs as few deviations
+// from a background, rows or weights packed for its products. Nobody else knows what is in it; null stands for
+// an engine that has no use for one.
+class Form {
+ public:
+  virtual ~Form() = default;
+};
+using FormPointer = std::unique_ptr<Form>;
+
+// out (r, d): rows of source (n, d) at the given positions, hidden fragments zeroed, times the row's factor. Rows
+// of `out` beyond the positions are zeroed; a list of fragments has one for each of them too.
 template <class T>
-class Ops {
+struct GatherJob {
+  MatrixView<const float> source;
+  std::span<const std::uint32_t> rows;
+  std::span<const Fragment> hidden = {};    // empty: nothing is hidden
+  std::span<const float> factors = {};      // empty: as they are
+  std::span<const float> background = {};   // (d) what most entries of each column are, or empty: a hint
+  MatrixView<T> out = {};
+  Form* form = nullptr;                     // of `out`, from input_form()
+  const Form* reader = nullptr;             // the weights' that will read it, if they have settled
+};
+
+// Y = X W + b, then max(0, .) if relu, then dropout.   X (n, in), W (in, out), b (1, out), Y (n, out).
+template <class T>
+struct ForwardJob {
+  MatrixView<const T> X;
+  const Form* X_form = nullptr;
+  MatrixView<const T> W, b;
+  const Form* settled = nullptr;  // of W, from settle()
+  bool relu = false;
+  double dropout = 0;  // of the first draws.rows.size() rows
+  Draws draws = {};
+  MatrixView<T> Y = {};
+  Form* Y_form = nullptr;  // given where only a forward reads Y, with this form: Y itself may stay unwritten
+};
+
+// dX = (dY Wᵀ) ⊙ [X > 0 if mask_by_input], times what dropout scaled the kept ones of X by in its first
+// `dropped` rows, with the old W; not computed if dX is empty. Then W and b are updated.
+template <class T>
+struct BackwardJob {
+  MatrixView<const T> X;
+  const Form* X_form = nullptr;
+  MatrixView<const T> dY;
+  bool mask_by_input = false;  // X is the output of a ReLU
+  double dropout = 0;          // and of a dropout after that; only together with mask_by_input
+  std::size_t dropped = 0;
+  ParameterView<T> W, b;
+  MatrixView<T> dX = {};
+};
+
+template <class T>
+struct DropoutJob {
+  Draws draws;
+  MatrixView<T> X;
+};
+
+// Norms. Batch norm over the rows of one view, `missing` > 0: the last row stands for so many missing instances.
+//   Y = γ (U - μ) / √(σ² + ε) + β, biased σ²; running (2, d) mean and unbiased variance move by `momentum`;
+//   saved (2, d) receives μ and 1/√(σ² + ε) for the backward. No rows: nothing happens.
+// Layer norm: each row to mean 0 and variance 1, then γ, β; saved (n, 2). Y may be U only if no backward follows.
+template <class T>
+struct NormForward {
+  MatrixView<const T> U;
+  MatrixView<const T> gamma, beta;
+  MatrixView<T> saved, Y;
+  MatrixView<T> running = {};  // of batch norm
+  std::size_t missing = 0;
+};
+// dU in place of dY; the row that stands for `missing` instances carries the sum of their gradients (its own dY
+// is 0).
+template <class T>
+struct NormBackward {
+  MatrixView<const T> U, saved;
+  ParameterView<T> gamma, beta;
+  MatrixView<T> dY;
+  std::size_t missing = 0;
+};
+
+// Σ (X̄ - X)² / (b d), eq. (2) for one view: X̄ (r, d) is replaced by its gradient.
+template <class T>
+struct ReconstructionJob {
+  MatrixView<const T> X;
+  MatrixView<T> reconstruction;
+  double* value;
+};
+
+template <class T>
+class Ops : public Engine {
  public:
   using Output = MatrixView<T>;
   using Input = MatrixView<const T>;
-  virtual ~Ops() = default;
+
+  // ---- forms ----
+  virtual FormPointer input_form(std::size_t rows, std::size_t cols) const = 0;  // at most so many
+  virtual FormPointer settle(Input W) const = 0;  // of weights that no longer change
 
   // ---- rows ----
-  // out (r, d): rows of source (n, d) at the given positions, hidden fragments zeroed (none if `hidden` is
-  // empty).
-  virtual void gather(MatrixView<const float> source, std::span<const std::uint32_t> rows,
-                      std::span<const Fragment> hidden, Output out) const = 0;
-  // X <- row r of X times factors[r].
-  virtual void scale_rows(std::span<const float> factors, Output X) const = 0;
+  virtual void gather(std::span<const GatherJob<T>> jobs) const = 0;
   // out (b, d): sum or mean over each row's slots of the stack (N, d). A row without views gives 0. Eq. (3).
   virtual void collect(Input stack, Slots slots, Share share, bool add, Output out) const = 0;
   // The adjoint: stack (N, d) at each slot of row i gets rows(i), times 1/k_i if mean. Other stack rows are
@@ -101,93 +188,62 @@ class Ops {
   virtual void spread(Input rows, Slots slots, Share share, bool add, Output stack) const = 0;
 
   // ---- layers ----
-  // Y = X W + b, then max(0, .) if relu.   X (n, in), W (in, out), b (1, out), Y (n, out).
-  virtual void linear_forward(Input X, Input W, Input b, bool relu, Output Y) const = 0;
-  // dX = (dY Wᵀ) ⊙ [X > 0 if mask_by_input], with the old W, not computed if dX is empty; then W and b are
-  // updated.
-  virtual void linear_backward(Input X, Input dY, bool mask_by_input, const UpdateRule& rule,
-                               ParameterView<T> W, ParameterView<T> b, Output dX) const = 0;
+  virtual void linear_forward(std::span<const ForwardJob<T>> jobs) const = 0;
+  virtual void linear_backward(std::span<const BackwardJob<T>> jobs, const UpdateRule& rule) const = 0;
 
-  // Two other forms of a layer, for who has a use for them; the reference has not. A first layer whose inputs
-  // are mostly a background (ops/sparse.h): `few` becomes X (n, d), or stays empty where that does not pay.
-  virtual void find_deviations(Input, std::span<const Fragment>, std::span<const float>, Deviations&) const {}
-  virtual void sparse_forward(const Deviations&, Input, Input, bool, Output) const {}
-  virtual void sparse_backward(const Deviations&, Input, const UpdateRule&, ParameterView<T>,
-                               ParameterView<T>) const {}
-  // And weights that no longer change, packed once; or empty. X may have been packed too (`packed`, if not
-  // null), here or by the layer before, and Y can be for the next layer (`next`, if not null).
-  virtual PackedWeights pack(Input) const { return {}; }
-  virtual void pack_rows(Input, PackedRows&) const {}
-  virtual void packed_forward(Input /*X*/, const PackedRows* /*packed*/, const PackedWeights& /*W*/,
-                              Input /*b*/, bool /*relu*/, Output /*Y*/, PackedRows* /*next*/) const {}
-
-  // Batch norm over the rows of one view. `missing` > 0: the last row stands for so many missing instances.
-  //   Y = γ (U - μ) / √(σ² + ε) + β, biased σ²; running (2, d) mean and unbiased variance move by `momentum`;
-  //   saved (2, d) receives μ and 1/√(σ² + ε) for the backward. No rows: nothing happens.
-  virtual void batch_norm_forward(Input U, std::size_t missing, Input gamma, Input beta,
-                                  const BatchNormSettings& settings, Output running, Output saved,
-                                  Output Y) const = 0;
-  // dU in place of dY; the row that stands for `missing` instances carries the sum of their gradients (its
-  // own dY is 0).
-  virtual void batch_norm_backward(Input U, std::size_t missing, Input saved, const UpdateRule& rule,
-                                   ParameterView<T> gamma, ParameterView<T> beta, Output dY) const = 0;
+  virtual void batch_norm_forward(std::span<const NormForward<T>> jobs,
+                                  const BatchNormSettings& settings) const = 0;
+  virtual void batch_norm_backward(std::span<const NormBackward<T>> jobs, const UpdateRule& rule) const = 0;
   // With running statistics; Y may be U.
-  virtual void batch_norm_apply(Input U, Input gamma, Input beta, const BatchNormSettings& settings,
-                                Input running, Output Y) const = 0;
+  virtual void batch_norm_apply(std::span<const NormForward<T>> jobs,
+                                const BatchNormSettings& settings) const = 0;
+  virtual void layer_norm_forward(std::span<const NormForward<T>> jobs, double epsilon) const = 0;
+  virtual void layer_norm_backward(std::span<const NormBackward<T>> jobs, const UpdateRule& rule) const = 0;
 
-  // Each row to mean 0 and variance 1, then γ, β.  saved (n, 2) receives μ and 1/√(σ² + ε). Y may be U only
-  // if no backward follows.
-  virtual void layer_norm_forward(Input U, Input gamma, Input beta, double epsilon, Output saved,
-                                  Output Y) const = 0;
-  virtual void layer_norm_backward(Input U, Input saved, const UpdateRule& rule, ParameterView<T> gamma,
-                                   ParameterView<T> beta, Output dY) const = 0;  // dU in place of dY
-
-  // X <- X keep / (1 - rate) in place; keep (n, d) is drawn here and serves the backward.
-  virtual void dropout_forward(double rate, const Draws& draws, MatrixView<std::uint8_t> keep,
-                               Output X) const = 0;
-  virtual void dropout_backward(double rate, MatrixView<const std::uint8_t> keep, Output dX) const = 0;
+  // X <- X keep / (1 - rate) in place, with what the draws keep; the backward draws the same again.
+  virtual void dropout(double rate, std::span<const DropoutJob<T>> jobs) const = 0;
 
   virtual void relu_forward(Input X, Output Y) const = 0;    // Y may be X
   virtual void relu_backward(Input X, Output dX) const = 0;  // dX <- dX [X > 0]; X may be the output
   virtual void copy(Input X, bool add, Output Y) const = 0;  // Y = X, or Y += X
   virtual void zero(Output X) const = 0;
-  virtual void sigmoid(Input X, MatrixView<T> P) const = 0;  // P may be X
+  virtual void sigmoid(Input X, Output P) const = 0;  // P may be X
 
   // Z = σ(O) ⊙ S, eq. (4).
   virtual void gate_forward(Input S, Input O, Output Z) const = 0;
   virtual void gate_backward(Input S, Input O, Input dZ, Output dS, Output dO) const = 0;
 
-  // ---- losses: value and gradient in one call. They use scratch memory of this object: one call at a time.
-  // ---- Masked binary cross-entropy, eq. (10): logits (b, c); dlogits is written.
-  virtual double bce(Input logits, const LabelRows& labels, const BceSettings& settings, double weight,
-                     Output dlogits) = 0;
+  // ---- losses: value and gradient in one call ----
+  // Masked binary cross-entropy, eq. (10): logits (b, c); dlogits is written.
+  virtual void bce(Input logits, const LabelRows& labels, const BceSettings& settings, double weight,
+                   Output dlogits, double* value) const = 0;
   // Sum over the unknown entries of bce(logit, guess), guesses (n, c) held constant, over the number of KNOWN
   // entries of the batch: weight 1 gives an unknown entry the say of a known one. Adds to dlogits.
-  virtual double guess_loss(Input logits, const LabelRows& labels, Input guesses, double weight,
-                            Output dlogits) = 0;
+  virtual void guess_loss(Input logits, const LabelRows& labels, Input guesses, double weight, Output dlogits,
+                          double* value) const = 0;
   // Mean over (row, view, class) of share·bce(view logit, σ(logit) held constant) + (1-share)·bce(view logit,
-  // Y) G / mean(G). view_logits (N, c) are replaced by their gradient; stack rows without a slot get 0.
-  virtual double view_loss(Input logits, const LabelRows& labels, Slots slots, double teacher_share,
-                           double weight, Output view_logits) = 0;
+  // Y) G / mean(G). view_logits (N, c) are replaced by their gradient; stack rows without a slot are undefined.
+  virtual void view_loss(Input logits, const LabelRows& labels, Slots slots, double teacher_share,
+                         double weight, Output view_logits, double* value) const = 0;
   // Weak label-guided graph, eq. (5)-(7): Z (b, d); adds to dZ.
-  virtual double graph_loss(Input Z, const LabelRows& labels, const GraphSettings& settings, double weight,
-                            Output dZ) = 0;
+  virtual void graph_loss(Input Z, const LabelRows& labels, const GraphSettings& settings, double weight,
+                          Output dZ, double* value) const = 0;
   // Cross-channel contrast, eq. (1): stacks S, O (N, d); adds to dS, dO.
-  virtual double contrast_loss(Input S, Input O, Slots slots, const ContrastSettings& settings, double weight,
-                               Output dS, Output dO) = 0;
+  virtual void contrast_loss(Input S, Input O, Slots slots, const ContrastSettings& settings, double weight,
+                             Output dS, Output dO, double* value) const = 0;
   // Instance contrast between two views of the same rows (DICNet): every pair of views, cross-entropy of
   // cosines / τ with the same row's other view as target, self-similarity replaced by 0; adds to dS.
-  virtual double instance_loss(Input S, Slots slots, double tau, double weight, Output dS) = 0;
-  // Σ (X̄ - X)² / (b d), eq. (2) for one view: X̄ (r, d) is replaced by its gradient.
-  virtual double reconstruction_loss(Input X, std::size_t batch_rows, double weight,
-                                     Output reconstruction) = 0;
+  virtual void instance_loss(Input S, Slots slots, double tau, double weight, Output dS,
+                             double* value) const = 0;
+  virtual void reconstruction_loss(std::span<const ReconstructionJob<T>> jobs, std::size_t batch_rows,
+                                   double weight) const = 0;
 };
 
 template <class T>
 std::unique_ptr<Ops<T>> make_reference_ops();  // T = float, double
 std::unique_ptr<Ops<float>> make_cpu_ops(Precision precision);
 
-// Cosines between all rows of A (r, d): C (r, r); a zero row is at 0 to everything.
+// Cosines between all rows of A (r, d): C (r, r); a zero row is at 0 to everything. In the host's memory.
 template <class T>
 void cosines(MatrixView<const T> A, MatrixView<T> C);
 

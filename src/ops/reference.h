@@ -6,23 +6,24 @@
 namespace lacuna {
 
 template <class T>
-class ReferenceLosses : public Ops<T> {
+class ReferenceLosses : public OnHost<Ops<T>> {
  public:
   using Input = MatrixView<const T>;
   using Output = MatrixView<T>;
 
-  double bce(Input logits, const LabelRows& labels, const BceSettings& settings, double weight,
-             Output dlogits) override;
-  double guess_loss(Input logits, const LabelRows& labels, Input guesses, double weight,
-                    Output dlogits) override;
-  double view_loss(Input logits, const LabelRows& labels, Slots slots, double teacher_share, double weight,
-                   Output view_logits) override;
-  double graph_loss(Input Z, const LabelRows& labels, const GraphSettings& settings, double weight,
-                    Output dZ) override;
-  double contrast_loss(Input S, Input O, Slots slots, const ContrastSettings& settings, double weight,
-                       Output dS, Output dO) override;
-  double instance_loss(Input S, Slots slots, double tau, double weight, Output dS) override;
-  double reconstruction_loss(Input X, std::size_t batch_rows, double weight, Output reconstruction) override;
+  void bce(Input logits, const LabelRows& labels, const BceSettings& settings, double weight, Output dlogits,
+           double* value) const override;
+  void guess_loss(Input logits, const LabelRows& labels, Input guesses, double weight, Output dlogits,
+                  double* value) const override;
+  void view_loss(Input logits, const LabelRows& labels, Slots slots, double teacher_share, double weight,
+                 Output view_logits, double* value) const override;
+  void graph_loss(Input Z, const LabelRows& labels, const GraphSettings& settings, double weight, Output dZ,
+                  double* value) const override;
+  void contrast_loss(Input S, Input O, Slots slots, const ContrastSettings& settings, double weight,
+                     Output dS, Output dO, double* value) const override;
+  void instance_loss(Input S, Slots slots, double tau, double weight, Output dS, double* value) const override;
+  void reconstruction_loss(std::span<const ReconstructionJob<T>> jobs, std::size_t batch_rows,
+                           double weight) const override;
 };
 
 template <class T>
@@ -31,29 +32,21 @@ class ReferenceOps final : public ReferenceLosses<T> {
   using Input = MatrixView<const T>;
   using Output = MatrixView<T>;
 
-  void gather(MatrixView<const float> source, std::span<const std::uint32_t> rows,
-              std::span<const Fragment> hidden, Output out) const override;
-  void scale_rows(std::span<const float> factors, Output X) const override;
+  FormPointer input_form(std::size_t, std::size_t) const override { return nullptr; }
+  FormPointer settle(Input) const override { return nullptr; }
+  void gather(std::span<const GatherJob<T>> jobs) const override;
   void collect(Input stack, Slots slots, Share share, bool add, Output out) const override;
   void spread(Input rows, Slots slots, Share share, bool add, Output stack) const override;
 
-  void linear_forward(Input X, Input W, Input b, bool relu, Output Y) const override;
-  void linear_backward(Input X, Input dY, bool mask_by_input, const UpdateRule& rule, ParameterView<T> W,
-                       ParameterView<T> b, Output dX) const override;
-  void batch_norm_forward(Input U, std::size_t missing, Input gamma, Input beta,
-                          const BatchNormSettings& settings, Output running, Output saved,
-                          Output Y) const override;
-  void batch_norm_backward(Input U, std::size_t missing, Input saved, const UpdateRule& rule,
-                           ParameterView<T> gamma, ParameterView<T> beta, Output dY) const override;
-  void batch_norm_apply(Input U, Input gamma, Input beta, const BatchNormSettings& settings, Input running,
-                        Output Y) const override;
-  void layer_norm_forward(Input U, Input gamma, Input beta, double epsilon, Output saved,
-                          Output Y) const override;
-  void layer_norm_backward(Input U, Input saved, const UpdateRule& rule, ParameterView<T> gamma,
-                           ParameterView<T> beta, Output dY) const override;
-  void dropout_forward(double rate, const Draws& draws, MatrixView<std::uint8_t> keep,
-                       Output X) const override;
-  void dropout_backward(double rate, MatrixView<const std::uint8_t> keep, Output dX) const override;
+  void linear_forward(std::span<const ForwardJob<T>> jobs) const override;
+  void linear_backward(std::span<const BackwardJob<T>> jobs, const UpdateRule& rule) const override;
+  void batch_norm_forward(std::span<const NormForward<T>> jobs,
+                          const BatchNormSettings& settings) const override;
+  void batch_norm_backward(std::span<const NormBackward<T>> jobs, const UpdateRule& rule) const override;
+  void batch_norm_apply(std::span<const NormForward<T>> jobs, const BatchNormSettings& settings) const override;
+  void layer_norm_forward(std::span<const NormForward<T>> jobs, double epsilon) const override;
+  void layer_norm_backward(std::span<const NormBackward<T>> jobs, const UpdateRule& rule) const override;
+  void dropout(double rate, std::span<const DropoutJob<T>> jobs) const override;
   void relu_forward(Input X, Output Y) const override;
   void relu_backward(Input X, Output dX) const override;
   void copy(Input X, bool add, Output Y) const override;

@@ -61,8 +61,7 @@ void add_scaled(double factor, const std::vector<double>& x, std::vector<double>
 }  // namespace
 
 template <class T>
-double ReferenceLosses<T>::bce(Input logits, const LabelRows& labels, const BceSettings& settings,
-                               double weight, Output dlogits) {
+void ReferenceLosses<T>::bce(Input logits, const LabelRows& labels, const BceSettings& settings, double weight, Output dlogits, double* result) const {
   const double divisor = settings.divisor == BceDivisor::known
                              ? known_count(labels)
                              : static_cast<double>(logits.rows * logits.cols);
@@ -78,14 +77,14 @@ double ReferenceLosses<T>::bce(Input logits, const LabelRows& labels, const BceS
       sum += static_cast<double>(value);
       dlogits(i, j) = slope * static_cast<T>(weight / divisor);
     }
-  return divisor > 0 ? sum / divisor : 0;
+  *result = divisor > 0 ? sum / divisor : 0;
 }
 
 template <class T>
-double ReferenceLosses<T>::guess_loss(Input logits, const LabelRows& labels, Input guesses, double weight,
-                                      Output dlogits) {
+void ReferenceLosses<T>::guess_loss(Input logits, const LabelRows& labels, Input guesses, double weight, Output dlogits, double* result) const {
   const double divisor = known_count(labels);
-  if (divisor == 0) return 0;
+  *result = 0;
+  if (divisor == 0) return;
   double sum = 0;
   for (std::size_t i = 0; i < logits.rows; ++i)
     for (std::size_t j = 0; j < logits.cols; ++j) {
@@ -94,12 +93,11 @@ double ReferenceLosses<T>::guess_loss(Input logits, const LabelRows& labels, Inp
       sum += static_cast<double>(value);
       dlogits(i, j) += slope * static_cast<T>(weight / divisor);
     }
-  return sum / divisor;
+  *result = sum / divisor;
 }
 
 template <class T>
-double ReferenceLosses<T>::view_loss(Input logits, const LabelRows& labels, Slots slots, double teacher_share,
-                                     double weight, Output view_logits) {
+void ReferenceLosses<T>::view_loss(Input logits, const LabelRows& labels, Slots slots, double teacher_share, double weight, Output view_logits, double* result) const {
   double instances = 0;
   for (std::size_t i = 0; i < slots.rows; ++i)
     for (std::size_t v = 0; v < slots.cols; ++v) instances += slots(i, v) != kNoRow;
@@ -126,12 +124,11 @@ double ReferenceLosses<T>::view_loss(Input logits, const LabelRows& labels, Slot
       }
     }
   this->copy(gradient, false, view_logits);
-  return count > 0 ? sum / count : 0;
+  *result = count > 0 ? sum / count : 0;
 }
 
 template <class T>
-double ReferenceLosses<T>::graph_loss(Input Z, const LabelRows& labels, const GraphSettings& settings,
-                                      double weight, Output dZ) {
+void ReferenceLosses<T>::graph_loss(Input Z, const LabelRows& labels, const GraphSettings& settings, double weight, Output dZ, double* result) const {
   const std::size_t b = Z.rows;
   std::vector<Unit> rows;
   for (std::size_t i = 0; i < b; ++i) {
@@ -163,19 +160,19 @@ double ReferenceLosses<T>::graph_loss(Input Z, const LabelRows& labels, const Gr
       for (std::size_t j = 0; j < Z.cols; ++j) dZ(i, j) += static_cast<T>(dq[j]);
     }
   }
-  return sum;
+  *result = sum;
 }
 
 template <class T>
-double ReferenceLosses<T>::contrast_loss(Input S, Input O, Slots slots, const ContrastSettings& settings,
-                                         double weight, Output dS, Output dO) {
+void ReferenceLosses<T>::contrast_loss(Input S, Input O, Slots slots, const ContrastSettings& settings, double weight, Output dS, Output dO, double* result) const {
   double contributing = 0;
   for (std::size_t i = 0; i < slots.rows; ++i) {
     std::size_t k = 0;
     for (std::size_t v = 0; v < slots.cols; ++v) k += slots(i, v) != kNoRow;
     contributing += k >= 2;
   }
-  if (contributing == 0) return 0;
+  *result = 0;
+  if (contributing == 0) return;
   const double scale = settings.factor / (settings.share == Share::mean ? contributing : 1);
   double sum = 0;
   for (std::size_t i = 0; i < slots.rows; ++i) {
@@ -216,11 +213,11 @@ double ReferenceLosses<T>::contrast_loss(Input S, Input O, Slots slots, const Co
       Q[a].add_gradient(dq, dx[a]);
     }
   }
-  return sum;
+  *result = sum;
 }
 
 template <class T>
-double ReferenceLosses<T>::instance_loss(Input S, Slots slots, double tau, double weight, Output dS) {
+void ReferenceLosses<T>::instance_loss(Input S, Slots slots, double tau, double weight, Output dS, double* result) const {
   double sum = 0;
   for (std::size_t u = 0; u < slots.cols; ++u)
     for (std::size_t v = u + 1; v < slots.cols; ++v) {
@@ -254,21 +251,23 @@ double ReferenceLosses<T>::instance_loss(Input S, Slots slots, double tau, doubl
       }
       for (std::size_t p = 0; p < 2 * a; ++p) Q[p].add_gradient(dq[p], dS.row(where[p]));
     }
-  return sum;
+  *result = sum;
 }
 
 template <class T>
-double ReferenceLosses<T>::reconstruction_loss(Input X, std::size_t batch_rows, double weight,
-                                               Output reconstruction) {
-  const double divisor = static_cast<double>(batch_rows * X.cols);
-  double sum = 0;
-  for (std::size_t r = 0; r < X.rows; ++r)
-    for (std::size_t j = 0; j < X.cols; ++j) {
-      const T difference = reconstruction(r, j) - X(r, j);
-      sum += static_cast<double>(difference) * static_cast<double>(difference);
-      reconstruction(r, j) = static_cast<T>(2 * weight / divisor) * difference;
-    }
-  return divisor > 0 ? sum / divisor : 0;
+void ReferenceLosses<T>::reconstruction_loss(std::span<const ReconstructionJob<T>> jobs,
+                                             std::size_t batch_rows, double weight) const {
+  for (const auto& job : jobs) {
+    const double divisor = static_cast<double>(batch_rows * job.X.cols);
+    double sum = 0;
+    for (std::size_t r = 0; r < job.X.rows; ++r)
+      for (std::size_t j = 0; j < job.X.cols; ++j) {
+        const T difference = job.reconstruction(r, j) - job.X(r, j);
+        sum += static_cast<double>(difference) * static_cast<double>(difference);
+        job.reconstruction(r, j) = static_cast<T>(2 * weight / divisor) * difference;
+      }
+    *job.value = divisor > 0 ? sum / divisor : 0;
+  }
 }
 
 template class ReferenceLosses<float>;

@@ -11,11 +11,10 @@
 namespace lacuna {
 
 struct RowKernels {
-  // keep[j] = draw j of the stream (key, counter) >= threshold; x[j] <- x[j] scale keep[j]. Draws as in
+  // x[j] <- x[j] scale where draw j of the stream (key, counter) >= threshold, otherwise 0. Draws as in
   // ops/scalar.h.
   void (*dropout)(std::size_t n, std::uint32_t threshold, float scale, std::uint32_t key0, std::uint32_t key1,
-                  const std::uint32_t* counter, std::uint8_t* keep, float* x);
-  void (*dropout_backward)(std::size_t n, float scale, const std::uint8_t* keep, float* dx);
+                  const std::uint32_t* counter, float* x);
   void (*sigmoid)(std::size_t n, const float* x, float* p);
   // dx = known (σ(x) - y) scale; returns Σ known (ln(1 + e^x) - x y).
   double (*bce)(std::size_t n, const float* x, const float* y, const std::uint8_t* known, float scale,
@@ -127,21 +126,16 @@ void draw_block(const std::uint32_t* counter, std::uint32_t first, std::uint32_t
 }
 
 void dropout_row(std::size_t n, std::uint32_t threshold, float scale, std::uint32_t key0, std::uint32_t key1,
-                 const std::uint32_t* counter, std::uint8_t* keep, float* x) {
+                 const std::uint32_t* counter, float* x) {
   std::uint16_t draws[kDraws];
   for (std::size_t begin = 0; begin < n; begin += kDraws) {
     draw_block(counter, static_cast<std::uint32_t>(begin / 8), key0, key1, draws);
     const std::size_t count = n - begin < kDraws ? n - begin : kDraws;
     for (std::size_t j = 0; j < count; ++j) {
       const bool stays = draws[j] >= threshold;
-      keep[begin + j] = stays;
       x[begin + j] = stays ? x[begin + j] * scale : 0.f;
     }
   }
-}
-
-void dropout_backward_row(std::size_t n, float scale, const std::uint8_t* keep, float* dx) {
-  for (std::size_t j = 0; j < n; ++j) dx[j] *= static_cast<float>(static_cast<int>(keep[j])) * scale;
 }
 
 void sigmoid_row(std::size_t n, const float* x, float* p) {
@@ -209,7 +203,7 @@ void gate_backward_row(std::size_t n, const float* s, const float* o, const floa
   }
 }
 
-constexpr RowKernels kKernels = {dropout_row, dropout_backward_row, sigmoid_row,
+constexpr RowKernels kKernels = {dropout_row, sigmoid_row,
                                  bce_row,     lesson_row,           learn_row,
                                  gate_row,    gate_backward_row};
 

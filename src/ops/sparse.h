@@ -19,11 +19,6 @@
 
 namespace lacuna {
 
-// Coordinates [begin, end) of a row are hidden.
-struct Fragment {
-  std::uint32_t begin = 0, end = 0;
-};
-
 // The entries of D column by column, in plain pointers, for the kernels.
 struct SparseColumns {
   struct Entry {

@@ -1,0 +1,102 @@
+// The engine of NVIDIA's GPUs behind ops/ops.h, in a shared library of its own (docs/cuda.md). All work of an
+// engine goes through one stream, in order; nothing here waits for it but download() and wait().
+#pragma once
+
+#include <cuda_runtime.h>
+
+#include <memory>
+#include <vector>
+
+#include "ops/ops.h"
+
+namespace lacuna::cuda {
+
+// Device memory that grows and is kept; what it held is lost when it grows.
+class Scratch {
+ public:
+  ~Scratch();
+  void* take(std::size_t bytes, cudaStream_t stream, bool zeroed = false);
+
+ private:
+  void* memory_ = nullptr;
+  std::size_t size_ = 0;
+};
+
+class CudaOps final : public Ops<float> {
+ public:
+  CudaOps(int device, Precision precision);
+  ~CudaOps() override;
+
+  std::shared_ptr<void> allocate(std::size_t bytes) const override;
+  void upload(ByteRows<const std::byte> host, ByteRows<std::byte> to, std::size_t width, std::size_t rows) const override;
+  void download(ByteRows<const std::byte> from, ByteRows<std::byte> host, std::size_t width,
+                std::size_t rows) const override;
+  int place() const override { return device_ + 1; }
+  std::uint64_t mark() const override;
+  void wait(std::uint64_t mark) const override;
+  std::shared_ptr<void> allocate_mapped(std::size_t bytes) const override;
+  std::size_t steps_ahead() const override { return 2; }
+  Blocks blocks() const override { return {8192, false, true}; }
+  std::unique_lock<std::mutex> turn() const override;
+
+  FormPointer input_form(std::size_t, std::size_t) const override { return nullptr; }
+  FormPointer settle(Input) const override { return nullptr; }
+  void gather(std::span<const GatherJob<float>> jobs) const override;
+  void collect(Input stack, Slots slots, Share share, bool add, Output out) const override;
+  void spread(Input rows, Slots slots, Share share, bool add, Output stack) const override;
+  void linear_forward(std::span<const ForwardJob<float>> jobs) const override;
+  void linear_backward(std::span<const BackwardJob<float>> jobs, const UpdateRule& rule) const override;
+  void batch_norm_forward(std::span<const NormForward<float>> jobs, const BatchNormSettings& settings) const override;
+  void batch_norm_backward(std::span<const NormBackward<float>> jobs, const UpdateRule& rule) const override;
+  void batch_norm_apply(std::span<const NormForward<float>> jobs, const BatchNormSettings& settings) const override;
+  void layer_norm_forward(std::span<const NormForward<float>> jobs, double epsilon) const override;
+  void layer_norm_backward(std::span<const NormBackward<float>> jobs, const UpdateRule& rule) const override;
+  void dropout(double rate, std::span<const DropoutJob<float>> jobs) const override;
+  void relu_forward(Input X, Output Y) const override;
+  void relu_backward(Input X, Output dX) const override;
+  void copy(Input X, bool add, Output Y) const override;
+  void zero(Output X) const override;
+  void sigmoid(Input X, Output P) const override;
+  void gate_forward(Input S, Input O, Output Z) const override;
+  void gate_backward(Input S, Input O, Input dZ, Output dS, Output dO) const override;
+  void bce(Input logits, const LabelRows& labels, const BceSettings& settings, double weight, Output dlogits,
+           double* value) const override;
+  void guess_loss(Input logits, const LabelRows& labels, Input guesses, double weight, Output dlogits,
+                  double* value) const override;
+  void view_loss(Input logits, const LabelRows& labels, Slots slots, double teacher_share, double weight,
+                 Output view_logits, double* value) const override;
+  void graph_loss(Input Z, const LabelRows& labels, const GraphSettings& settings, double weight, Output dZ,
+                  double* value) const override;
+  void contrast_loss(Input S, Input O, Slots slots, const ContrastSettings& settings, double weight, Output dS,
+                     Output dO, double* value) const override;
+  void instance_loss(Input S, Slots slots, double tau, double weight, Output dS, double* value) const override;
+  void reconstruction_loss(std::span<const ReconstructionJob<float>> jobs, std::size_t batch_rows,
+                           double weight) const override;
+
+ private:
+  double* known_count(const LabelRows& labels) const;  // on the device
+  void forward_bf16(std::span<const ForwardJob<float>> jobs) const;
+  void backward_bf16(std::span<const BackwardJob<float>> jobs, const UpdateRule& rule) const;
+  void forward_f32(std::span<const ForwardJob<float>> jobs) const;
+  void backward_f32(std::span<const BackwardJob<float>> jobs, const UpdateRule& rule) const;
+
+  mutable std::mutex turn_;
+  int device_, multiprocessors_ = 0;
+  Precision precision_;
+  cudaStream_t stream_ = nullptr;
+  mutable Scratch halves_, partial_, counters_, parts_, rows_, counts_, squares_, units_;
+
+  // Pinned memory for uploads, used in turn; an event says when a piece is free again.
+  struct Staging {
+    std::byte* memory = nullptr;
+    cudaEvent_t free = nullptr;
+  };
+  static constexpr std::size_t kStagings = 8, kStagingBytes = 256 << 10;
+  mutable Staging staging_[kStagings];
+  mutable std::size_t next_staging_ = 0;
+  static constexpr std::size_t kMarks = 4;
+  mutable cudaEvent_t marks_[kMarks] = {};
+  mutable std::uint64_t marked_ = 0;
+};
+
+}  // namespace lacuna::cuda

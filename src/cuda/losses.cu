@@ -1,0 +1,554 @@
+// Losses: value and gradient. A block takes a row and leaves its part of the value; the block that comes last adds
+// the parts in their order.
+#include "cuda/common.cuh"
+
+namespace lacuna::cuda {
+namespace {
+
+constexpr int kThreads = 256;
+constexpr float kTiny = 1e-12f;  // directions shorter than this have none
+
+int int_of(std::size_t x) { return static_cast<int>(x); }
+__device__ std::int64_t place(int row, int stride) { return static_cast<std::int64_t>(row) * stride; }
+
+// How the parts of a loss become its value.
+struct Report {
+  double* parts;
+  int* counter;
+  double* value;
+  int count;  // of parts
+};
+__device__ void report(const Report& r, int own, double part, double factor) {
+  __shared__ bool last;
+  __shared__ double shared[33];
+  if (threadIdx.x == 0) {
+    r.parts[own] = part;
+    __threadfence();
+    last = atomicAdd(r.counter, 1) == r.count - 1;
+    if (last) *r.counter = 0;
+  }
+  __syncthreads();
+  if (!last) return;
+  __threadfence();
+  double sum = 0;
+  for (int k = static_cast<int>(threadIdx.x); k < r.count; k += static_cast<int>(blockDim.x)) sum += __ldcg(&r.parts[k]);
+  sum = block_sum(sum, shared);
+  if (threadIdx.x == 0) *r.value = factor * sum;
+}
+
+struct Labels {
+  const float* Y;
+  const std::uint8_t* G;
+  const std::uint32_t* rows;
+  int Y_stride, G_stride, count, cols;
+  __device__ const float* y(int i) const { return Y + place(static_cast<int>(rows[i]), Y_stride); }
+  __device__ const std::uint8_t* g(int i) const { return G + place(static_cast<int>(rows[i]), G_stride); }
+};
+Labels labels_of(const LabelRows& l) {
+  return {l.Y.data, l.G.data, l.rows.data(), int_of(l.Y.stride), int_of(l.G.stride), int_of(l.rows.size()), int_of(l.G.cols)};
+}
+
+// counts: known labels, instances, rows with two views or more.
+__global__ void count_kernel(Labels labels, const std::int32_t* slots, int rows, int views, double* counts) {
+  __shared__ double shared[33];
+  double known = 0, instances = 0, several = 0;
+  if (labels.G != nullptr)
+    for (int i = static_cast<int>(threadIdx.x) / 32; i < labels.count; i += static_cast<int>(blockDim.x) / 32) {
+      const std::uint8_t* g = labels.g(i);
+      int own = 0;
+      for (int j = static_cast<int>(threadIdx.x) % 32; j < labels.cols; j += 32) own += g[j];
+      known += own;
+    }
+  if (slots != nullptr)
+    for (int i = static_cast<int>(threadIdx.x); i < rows; i += static_cast<int>(blockDim.x)) {
+      int k = 0;
+      for (int v = 0; v < views; ++v) k += slots[i * views + v] != kNoRow;
+      instances += k;
+      several += k >= 2;
+    }
+  known = block_sum(known, shared);
+  instances = block_sum(instances, shared);
+  several = block_sum(several, shared);
+  if (threadIdx.x != 0) return;
+  counts[0] = known;
+  counts[1] = instances;
+  counts[2] = several;
+}
+
+__global__ void bce_kernel(const float* logits, int stride, Labels labels, bool logarithm, float epsilon,
+                           const double* known, double all, double weight, float* dlogits, int d_stride, Report to) {
+  __shared__ double shared[33];
+  const int i = static_cast<int>(blockIdx.x);
+  const double divisor = known != nullptr ? *known : all;
+  const float scale = divisor > 0 ? static_cast<float>(weight / divisor) : 0.f;
+  const float* y = labels.y(i);
+  const std::uint8_t* g = labels.g(i);
+  double part = 0;
+  for (int j = static_cast<int>(threadIdx.x); j < labels.cols; j += kThreads) {
+    const float x = logits[place(i, stride) + j];
+    float slope = 0;
+    if (g[j] != 0) {
+      if (logarithm) {
+        const bool positive = y[j] > .5f;
+        const float q = sigmoid_of(positive ? x : -x), log = logf(q + epsilon);
+        slope = (log < 0 ? -1.f : 1.f) / (q + epsilon) * q * (1.f - q);
+        if (!positive) slope = -slope;
+        part += static_cast<double>(fabsf(log));
+      } else {
+        slope = sigmoid_of(x) - y[j];
+        part += static_cast<double>(softplus_of(x) - x * y[j]);
+      }
+    }
+    dlogits[place(i, d_stride) + j] = slope * scale;
+  }
+  part = block_sum(part, shared);
+  report(to, i, part, divisor > 0 ? 1 / divisor : 0);
+}
+
+__global__ void guess_kernel(const float* logits, int stride, Labels labels, const float* guesses, int guess_stride,
+                             const double* known, double weight, float* dlogits, int d_stride, Report to) {
+  __shared__ double shared[33];
+  const int i = static_cast<int>(blockIdx.x);
+  const double divisor = *known;
+  const float scale = divisor > 0 ? static_cast<float>(weight / divisor) : 0.f;
+  const std::uint8_t* g = labels.g(i);
+  const float* guess = guesses + place(static_cast<int>(labels.rows[i]), guess_stride);
+  double part = 0;
+  for (int j = static_cast<int>(threadIdx.x); j < labels.cols; j += kThreads) {
+    if (g[j] != 0) continue;
+    const float x = logits[place(i, stride) + j];
+    part += static_cast<double>(softplus_of(x) - x * guess[j]);
+    dlogits[place(i, d_stride) + j] += (sigmoid_of(x) - guess[j]) * scale;
+  }
+  part = block_sum(part, shared);
+  report(to, i, part, divisor > 0 ? 1 / divisor : 0);
+}
+
+__global__ void view_kernel(const float* logits, int stride, Labels labels, const std::int32_t* slots, int views,
+                            const double* counts, double teacher, double weight, float* view_logits, int view_stride,
+                            Report to) {
+  __shared__ double shared[33];
+  const int i = static_cast<int>(blockIdx.x);
+  const double count = counts[1] * labels.cols, share = counts[0] / (static_cast<double>(labels.count) * labels.cols);
+  const float taught = static_cast<float>(teacher), told = share > 0 ? static_cast<float>((1 - teacher) / share) : 0.f;
+  const float scale = count > 0 ? static_cast<float>(weight / count) : 0.f;
+  const float* y = labels.y(i);
+  const std::uint8_t* g = labels.g(i);
+  double part = 0;
+  for (int j = static_cast<int>(threadIdx.x); j < labels.cols; j += kThreads) {
+    const float w = g[j] != 0 ? told : 0.f, factor = taught + w,
+                target = taught * sigmoid_of(logits[place(i, stride) + j]) + w * y[j];
+    for (int v = 0; v < views; ++v) {
+      const std::int32_t slot = slots[i * views + v];
+      if (slot == kNoRow) continue;
+      float& x = view_logits[place(slot, view_stride) + j];
+      part += static_cast<double>(factor * softplus_of(x) - target * x);
+      x = (factor * sigmoid_of(x) - target) * scale;
+    }
+  }
+  part = block_sum(part, shared);
+  report(to, i, part, count > 0 ? 1 / count : 0);
+}
+
+// Rows to length 1; inverse receives 1/length, or 0 where there is none. A warp a row. `where`: which rows, or null.
+__global__ void unit_kernel(const float* X, int stride, const int* where, const int* used, int rows, int cols, float* Q,
+                            float* inverse) {
+  const int r = static_cast<int>(blockIdx.x) * 8 + static_cast<int>(threadIdx.x) / 32, lane = threadIdx.x % 32;
+  if (r >= (used != nullptr ? 2 * *used : rows)) return;
+  const float* x = X + place(where != nullptr ? where[r] : r, stride);
+  float sum = 0;
+  for (int j = lane; j < cols; j += 32) sum += x[j] * x[j];
+  const float length = sqrtf(warp_sum(sum)), factor = length > kTiny ? 1 / length : 0.f;
+  for (int j = lane; j < cols; j += 32) Q[place(r, cols) + j] = x[j] * factor;
+  if (lane == 0) inverse[r] = factor;
+}
+
+// Known and positive labels of a row as bits, a warp a row: (b, 2 words).
+__global__ void label_bits_kernel(Labels labels, int words, std::uint32_t* bits) {
+  const int i = static_cast<int>(blockIdx.x) * 8 + static_cast<int>(threadIdx.x) / 32, lane = threadIdx.x % 32;
+  if (i >= labels.count) return;
+  const float* y = labels.y(i);
+  const std::uint8_t* g = labels.g(i);
+  for (int w = 0; w < words; ++w) {
+    const int j = w * 32 + lane;
+    const std::uint32_t known = __ballot_sync(0xffffffffu, j < labels.cols && g[j] != 0),
+                        positive = __ballot_sync(0xffffffffu, j < labels.cols && y[j] > .5f);
+    if (lane != 0) continue;
+    bits[place(i, 2 * words) + w] = known;
+    bits[place(i, 2 * words) + words + w] = positive;
+  }
+}
+// T of eq. (5) for row i and all others.
+__global__ void graph_weight_kernel(const std::uint32_t* bits, int b, int words, double eta, float* T) {
+  const int i = static_cast<int>(blockIdx.x);
+  const std::uint32_t* own = bits + place(i, 2 * words);
+  for (int k = static_cast<int>(threadIdx.x); k < b; k += kThreads) {
+    const std::uint32_t* other = bits + place(k, 2 * words);
+    int both = 0, shared = 0;
+    for (int w = 0; w < words; ++w) {
+      both += __popc(own[w] & other[w]);
+      shared += __popc(own[words + w] & other[words + w]);
+    }
+    const double product = static_cast<double>(both) * shared;
+    T[place(i, b) + k] = static_cast<float>(product / (product + eta));
+  }
+}
+__global__ void graph_kernel(const float* Q, const float* inverse, const float* T, int b, int d, bool normalise,
+                             double scale, double weight, float* dZ, int stride, Report to) {
+  __shared__ float shared[33];
+  __shared__ double wide[33];
+  extern __shared__ float slopes[];  // (d)
+  const int i = static_cast<int>(blockIdx.x);
+  const float *q = Q + place(i, d), *t = T + place(i, b);
+  double degree = 0;
+  for (int k = static_cast<int>(threadIdx.x); k < b; k += kThreads) degree += static_cast<double>(t[k]);
+  degree = block_sum(degree, wide);
+  float along = 0;
+  for (int j = static_cast<int>(threadIdx.x); j < d; j += kThreads) {
+    float sum = static_cast<float>(degree) * q[j];
+#pragma unroll 8
+    for (int k = 0; k < b; ++k) sum -= t[k] * Q[place(k, d) + j];
+    slopes[j] = sum;
+    along += q[j] * sum;
+  }
+  along = block_sum(along, shared);
+  const float factor = static_cast<float>(scale * weight), length = normalise ? inverse[i] : 1.f;
+  for (int j = static_cast<int>(threadIdx.x); j < d; j += kThreads) {
+    const float dq = slopes[j];
+    dZ[place(i, stride) + j] += factor * (normalise ? dq - along * q[j] : dq) * length;
+  }
+  report(to, i, scale / 2 * static_cast<double>(along), 1);
+}
+
+struct Contrast {
+  const float *S, *O;
+  float *dS, *dO;
+  const std::int32_t* slots;
+  const double* counts;
+  int S_stride, O_stride, dS_stride, dO_stride, views, cols;
+  bool mean, self, pairs;
+  double factor, epsilon, weight;
+  float *Q, *slopes;  // scratch of each row: (2 views, cols) and (2 views, 2 views)
+};
+__global__ void contrast_kernel(Contrast c, Report to) {
+  __shared__ double A_shared, B_shared;
+  extern __shared__ int places[];  // stack rows of the views that are there, then 2 m inverse lengths
+  auto* const inverse = reinterpret_cast<float*>(places + c.views);
+  const int i = static_cast<int>(blockIdx.x), lane = threadIdx.x % 32, warp = threadIdx.x / 32, d = c.cols;
+  const std::int32_t* slots = c.slots + i * c.views;
+  int k = 0;
+  for (int v = 0; v < c.views; ++v) {
+    if (slots[v] == kNoRow) continue;
+    if (threadIdx.x == 0) places[k] = slots[v];
+    ++k;
+  }
+  const double scale = c.factor / (c.mean && c.counts[2] > 0 ? c.counts[2] : 1);
+  if (k < 2) {
+    report(to, i, 0, 1);
+    return;
+  }
+  __syncthreads();
+  const int h = 2 * k;
+  float* Q = c.Q + static_cast<std::int64_t>(i) * 2 * c.views * d;
+  float* slopes = c.slopes + static_cast<std::int64_t>(i) * 4 * c.views * c.views;
+  for (int p = warp; p < h; p += 8) {
+    const float* x = p < k ? c.S + place(places[p], c.S_stride) : c.O + place(places[p - k], c.O_stride);
+    float sum = 0;
+    for (int j = lane; j < d; j += 32) sum += x[j] * x[j];
+    const float length = sqrtf(warp_sum(sum)), factor = length > kTiny ? 1 / length : 0.f;
+    for (int j = lane; j < d; j += 32) Q[p * d + j] = x[j] * factor;
+    if (lane == 0) inverse[p] = factor;
+  }
+  __syncthreads();
+  for (int at = warp; at < h * h; at += 8) {
+    const int p = at / h, q = at % h;
+    if (q > p) continue;
+    float sum = 0;
+    for (int j = lane; j < d; j += 32) sum += Q[p * d + j] * Q[q * d + j];
+    sum = warp_sum(sum);
+    if (lane == 0) slopes[p * h + q] = slopes[q * h + p] = sum;
+  }
+  __syncthreads();
+  const double N = c.pairs ? static_cast<double>(k) * k : k, negatives = 3 * N * N - N, positives = N * N - N;
+  if (threadIdx.x == 0) {
+    double A = 0, B = 0;
+    for (int p = 0; p < h; ++p)
+      for (int q = 0; q <= p; ++q) {
+        const double times = p == q ? 1 : 2, value = static_cast<double>(slopes[p * h + q]);
+        if (p >= k && p != q) A += times * value * value;
+        if (p < k && (p == q) == c.self) B += times * (value + 1 + c.epsilon) / 2;
+      }
+    A_shared = A / negatives;
+    B_shared = B / positives;
+  }
+  __syncthreads();
+  const double A = A_shared, B = B_shared;
+  for (int at = static_cast<int>(threadIdx.x); at < h * h; at += kThreads) {
+    const int p = at / h, q = at % h;
+    double e = 0;
+    if ((p >= k || q >= k) && p != q) e = 2 * static_cast<double>(slopes[at]) / (B * negatives);
+    if (p < k && q < k && (p == q) == c.self) e = -A / (B * B * 2 * positives);
+    slopes[at] = static_cast<float>(2 * c.weight * scale * e);
+  }
+  __syncthreads();
+  for (int p = warp; p < h; p += 8) {
+    float along = 0;
+    for (int j = lane; j < d; j += 32) {
+      float dq = 0;
+      for (int q = 0; q < h; ++q) dq += slopes[p * h + q] * Q[q * d + j];
+      along += Q[p * d + j] * dq;
+    }
+    along = warp_sum(along);
+    float* dx = p < k ? c.dS + place(places[p], c.dS_stride) : c.dO + place(places[p - k], c.dO_stride);
+#pragma unroll 4
+    for (int j = lane; j < d; j += 32) {
+      float dq = 0;
+      for (int q = 0; q < h; ++q) dq += slopes[p * h + q] * Q[q * d + j];
+      dx[j] += (dq - along * Q[p * d + j]) * inverse[p];
+    }
+  }
+  report(to, i, scale * A / B, 1);
+}
+
+// Instance contrast of one pair of views. used: rows that have both; where: their places, first all of u.
+__global__ void pair_kernel(const std::int32_t* slots, int rows, int views, int u, int v, int* used, int* where) {
+  if (threadIdx.x != 0) return;
+  int a = 0;
+  for (int i = 0; i < rows; ++i) a += slots[i * views + u] != kNoRow && slots[i * views + v] != kNoRow;
+  int at = 0;
+  for (int i = 0; i < rows; ++i)
+    if (slots[i * views + u] != kNoRow && slots[i * views + v] != kNoRow) {
+      where[at] = slots[i * views + u];
+      where[a + at++] = slots[i * views + v];
+    }
+  *used = a;
+}
+__global__ void instance_kernel(const float* Q, const int* used, int d, double tau, double weight, float* E, bool first,
+                                Report to) {
+  __shared__ float shared[33];
+  const int a = *used, h = 2 * a, p = static_cast<int>(blockIdx.x), lane = threadIdx.x % 32, warp = threadIdx.x / 32;
+  const double before = first ? 0 : to.parts[p];
+  if (p >= h) {
+    if (threadIdx.x == 0) to.parts[p] = before;
+    return;
+  }
+  float* e = E + place(p, h);
+  for (int q = warp; q < h; q += 8) {
+    float sum = 0;
+    for (int j = lane; j < d; j += 32) sum += Q[place(p, d) + j] * Q[place(q, d) + j];
+    sum = warp_sum(sum);
+    if (lane == 0) e[q] = q == p ? 1.f : expf(sum / static_cast<float>(tau));  // the self term is e⁰
+  }
+  __syncthreads();
+  float sum = 0;
+  for (int q = static_cast<int>(threadIdx.x); q < h; q += kThreads) sum += e[q];
+  const float total = block_sum(sum, shared);
+  const int target = (p + a) % h;
+  const double part = -log(static_cast<double>(e[target]) / static_cast<double>(total)) / h;
+  __syncthreads();
+  const float factor = static_cast<float>(weight / (h * tau));
+  for (int q = static_cast<int>(threadIdx.x); q < h; q += kThreads)
+    e[q] = q == p ? 0.f : factor * (e[q] / total - (q == target ? 1.f : 0.f));
+  if (threadIdx.x == 0) to.parts[p] = before + part;
+}
+__global__ void instance_back_kernel(const float* Q, const float* inverse, const int* used, const int* where, int d,
+                                     const float* E, float* dS, int stride) {
+  __shared__ float shared[33];
+  const int h = 2 * *used, p = static_cast<int>(blockIdx.x);
+  if (p >= h) return;
+  const auto slope = [&](int j) {
+    float sum = 0;
+    for (int q = 0; q < h; ++q) sum += (E[place(p, h) + q] + E[place(q, h) + p]) * Q[place(q, d) + j];
+    return sum;
+  };
+  float along = 0;
+  for (int j = static_cast<int>(threadIdx.x); j < d; j += kThreads) along += Q[place(p, d) + j] * slope(j);
+  along = block_sum(along, shared);
+  for (int j = static_cast<int>(threadIdx.x); j < d; j += kThreads)
+    dS[place(where[p], stride) + j] += (slope(j) - along * Q[place(p, d) + j]) * inverse[p];
+}
+__global__ void add_up_kernel(const double* parts, int count, double factor, double* value) {
+  __shared__ double shared[33];
+  double sum = 0;
+  for (int k = static_cast<int>(threadIdx.x); k < count; k += kThreads) sum += parts[k];
+  sum = block_sum(sum, shared);
+  if (threadIdx.x == 0) *value = factor * sum;
+}
+
+struct Reconstruction {
+  const float* X;
+  float* out;
+  int X_stride, out_stride, rows, cols;
+  Report to;
+};
+__global__ void reconstruction_kernel(const __grid_constant__ Jobs<Reconstruction> jobs, double batch_rows, double weight) {
+  __shared__ double shared[33];
+  int row = static_cast<int>(blockIdx.x);
+  const Reconstruction& job = jobs.find(row);
+  const double divisor = batch_rows * job.cols;
+  const float scale = static_cast<float>(2 * weight / divisor);
+  double part = 0;
+  if (row < job.rows)
+    for (int j = static_cast<int>(threadIdx.x); j < job.cols; j += kThreads) {
+      float& y = job.out[place(row, job.out_stride) + j];
+      const float difference = y - job.X[place(row, job.X_stride) + j];
+      part += static_cast<double>(difference * difference);
+      y = scale * difference;
+    }
+  part = block_sum(part, shared);
+  report(job.to, row, part, 1 / divisor);
+}
+
+}  // namespace
+
+double* CudaOps::known_count(const LabelRows& labels) const {
+  auto* counts = static_cast<double*>(counts_.take(3 * sizeof(double), stream_));
+  count_kernel<<<1, 1024, 0, stream_>>>(labels_of(labels), nullptr, 0, 0, counts);
+  LACUNA_CUDA(cudaGetLastError());
+  return counts;
+}
+
+namespace {
+
+// Parts and a counter of one loss.
+Report report_to(Scratch& parts, Scratch& counters, cudaStream_t stream, std::size_t count, double* value) {
+  return {static_cast<double*>(parts.take(count * sizeof(double), stream)),
+          static_cast<int*>(counters.take(sizeof(int), stream, true)), value, int_of(count)};
+}
+
+}  // namespace
+
+void CudaOps::bce(Input logits, const LabelRows& labels, const BceSettings& settings, double weight, Output dlogits,
+                  double* value) const {
+  const Report to = report_to(parts_, counters_, stream_, logits.rows, value);
+  const double* known = settings.divisor == BceDivisor::known ? known_count(labels) : nullptr;
+  bce_kernel<<<int_of(logits.rows), kThreads, 0, stream_>>>(
+      logits.data, int_of(logits.stride), labels_of(labels), settings.form == BceForm::logarithm,
+      static_cast<float>(settings.epsilon), known, static_cast<double>(logits.rows * logits.cols), weight, dlogits.data,
+      int_of(dlogits.stride), to);
+  LACUNA_CUDA(cudaGetLastError());
+}
+
+void CudaOps::guess_loss(Input logits, const LabelRows& labels, Input guesses, double weight, Output dlogits,
+                         double* value) const {
+  const Report to = report_to(parts_, counters_, stream_, logits.rows, value);
+  guess_kernel<<<int_of(logits.rows), kThreads, 0, stream_>>>(logits.data, int_of(logits.stride), labels_of(labels),
+                                                              guesses.data, int_of(guesses.stride), known_count(labels),
+                                                              weight, dlogits.data, int_of(dlogits.stride), to);
+  LACUNA_CUDA(cudaGetLastError());
+}
+
+void CudaOps::view_loss(Input logits, const LabelRows& labels, Slots slots, double teacher_share, double weight,
+                        Output view_logits, double* value) const {
+  const Report to = report_to(parts_, counters_, stream_, slots.rows, value);
+  auto* counts = static_cast<double*>(counts_.take(3 * sizeof(double), stream_));
+  count_kernel<<<1, 1024, 0, stream_>>>(labels_of(labels), slots.data, int_of(slots.rows), int_of(slots.cols), counts);
+  view_kernel<<<int_of(slots.rows), kThreads, 0, stream_>>>(logits.data, int_of(logits.stride), labels_of(labels),
+                                                            slots.data, int_of(slots.cols), counts, teacher_share,
+                                                            weight, view_logits.data, int_of(view_logits.stride), to);
+  LACUNA_CUDA(cudaGetLastError());
+}
+
+void CudaOps::graph_loss(Input Z, const LabelRows& labels, const GraphSettings& settings, double weight, Output dZ,
+                         double* value) const {
+  const std::size_t b = Z.rows, d = Z.cols;
+  const Report to = report_to(parts_, counters_, stream_, b, value);
+  auto* Q = static_cast<float*>(units_.take((b * d + b) * sizeof(float), stream_));
+  auto* T = static_cast<float*>(squares_.take(b * b * sizeof(float), stream_));
+  float* inverse = Q + b * d;
+  if (settings.normalise) {
+    unit_kernel<<<blocks_for(b, 8), kThreads, 0, stream_>>>(Z.data, int_of(Z.stride), nullptr, nullptr, int_of(b),
+                                                            int_of(d), Q, inverse);
+  } else {
+    copy(Z, false, {Q, b, d});
+  }
+  const int words = blocks_for(labels.G.cols, 32);
+  auto* bits = static_cast<std::uint32_t*>(rows_.take(b * 2 * static_cast<std::size_t>(words) * 4, stream_));
+  label_bits_kernel<<<blocks_for(b, 8), kThreads, 0, stream_>>>(labels_of(labels), words, bits);
+  graph_weight_kernel<<<int_of(b), kThreads, 0, stream_>>>(bits, int_of(b), words, settings.eta, T);
+  graph_kernel<<<int_of(b), kThreads, d * sizeof(float), stream_>>>(Q, inverse, T, int_of(b), int_of(d), settings.normalise,
+                                                    (settings.pairwise ? 4. : 2.) / static_cast<double>(b * b), weight,
+                                                    dZ.data, int_of(dZ.stride), to);
+  LACUNA_CUDA(cudaGetLastError());
+}
+
+void CudaOps::contrast_loss(Input S, Input O, Slots slots, const ContrastSettings& settings, double weight, Output dS,
+                            Output dO, double* value) const {
+  const std::size_t b = slots.rows, m = slots.cols, d = S.cols;
+  const Report to = report_to(parts_, counters_, stream_, b, value);
+  auto* counts = static_cast<double*>(counts_.take(3 * sizeof(double), stream_));
+  auto* Q = static_cast<float*>(units_.take(b * 2 * m * d * sizeof(float), stream_));
+  auto* slopes = static_cast<float*>(squares_.take(b * 4 * m * m * sizeof(float), stream_));
+  count_kernel<<<1, 1024, 0, stream_>>>(Labels{}, slots.data, int_of(b), int_of(m), counts);
+  const Contrast c{S.data,
+                   O.data,
+                   dS.data,
+                   dO.data,
+                   slots.data,
+                   counts,
+                   int_of(S.stride),
+                   int_of(O.stride),
+                   int_of(dS.stride),
+                   int_of(dO.stride),
+                   int_of(m),
+                   int_of(d),
+                   settings.share == Share::mean,
+                   settings.positives == ContrastPositives::self,
+                   settings.count == ContrastCount::pairs,
+                   settings.factor,
+                   settings.epsilon,
+                   weight,
+                   Q,
+                   slopes};
+  contrast_kernel<<<int_of(b), kThreads, m * sizeof(int) + 2 * m * sizeof(float), stream_>>>(c, to);
+  LACUNA_CUDA(cudaGetLastError());
+}
+
+void CudaOps::instance_loss(Input S, Slots slots, double tau, double weight, Output dS, double* value) const {
+  const std::size_t b = slots.rows, d = S.cols;
+  const Report to = report_to(parts_, counters_, stream_, 2 * b, value);
+  auto* Q = static_cast<float*>(units_.take((2 * b * d + 2 * b) * sizeof(float), stream_));
+  auto* E = static_cast<float*>(squares_.take(4 * b * b * sizeof(float), stream_));
+  auto* where = static_cast<int*>(rows_.take((2 * b + 1) * sizeof(int), stream_));
+  float* const inverse = Q + 2 * b * d;
+  int* const used = where + 2 * b;
+  LACUNA_CUDA(cudaMemsetAsync(to.parts, 0, 2 * b * sizeof(double), stream_));
+  for (std::size_t u = 0; u < slots.cols; ++u)
+    for (std::size_t v = u + 1; v < slots.cols; ++v) {
+      pair_kernel<<<1, 32, 0, stream_>>>(slots.data, int_of(b), int_of(slots.cols), int_of(u), int_of(v), used, where);
+      unit_kernel<<<blocks_for(2 * b, 8), kThreads, 0, stream_>>>(S.data, int_of(S.stride), where, used, 0, int_of(d), Q,
+                                                                  inverse);
+      instance_kernel<<<int_of(2 * b), kThreads, 0, stream_>>>(Q, used, int_of(d), tau, weight, E, false, to);
+      instance_back_kernel<<<int_of(2 * b), kThreads, 0, stream_>>>(Q, inverse, used, where, int_of(d), E, dS.data,
+                                                                    int_of(dS.stride));
+      LACUNA_CUDA(cudaGetLastError());
+    }
+  add_up_kernel<<<1, kThreads, 0, stream_>>>(to.parts, int_of(2 * b), 1, value);
+  LACUNA_CUDA(cudaGetLastError());
+}
+
+void CudaOps::reconstruction_loss(std::span<const ReconstructionJob<float>> list, std::size_t batch_rows,
+                                  double weight) const {
+  // Each job has a counter and parts of its own; a job without rows has one block that reports nothing.
+  std::size_t places = 0;
+  for (const auto& j : list) places += std::max<std::size_t>(1, j.X.rows);
+  auto* parts = static_cast<double*>(parts_.take(places * sizeof(double), stream_));
+  auto* counters = static_cast<int*>(counters_.take(list.size() * sizeof(int), stream_, true));
+  in_launches<Reconstruction>(
+      list,
+      [&](const ReconstructionJob<float>& j) {
+        const std::size_t rows = std::max<std::size_t>(1, j.X.rows);
+        const Report to{parts, counters, j.value, int_of(rows)};
+        parts += rows;
+        ++counters;
+        return Reconstruction{j.X.data,           j.reconstruction.data, int_of(j.X.stride), int_of(j.reconstruction.stride),
+                              int_of(j.X.rows), int_of(j.X.cols), to};
+      },
+      [](const Reconstruction& j) { return std::max(1, j.rows); },
+      [&](const Jobs<Reconstruction>& jobs, int blocks) {
+        reconstruction_kernel<<<blocks, kThreads, 0, stream_>>>(jobs, static_cast<double>(batch_rows), weight);
+        LACUNA_CUDA(cudaGetLastError());
+      });
+}
+
+}  // namespace lacuna::cuda
