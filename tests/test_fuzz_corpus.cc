@@ -92,7 +92,7 @@ std::vector<std::string> fuzz_forms() {
 // Whoever adds a form gives it seeds.
 TEST(Corpus, HasEveryEndingThatIsRead) {
   const auto all = fuzz_forms();
-  for (const Form& form : forms())
+  for (const FileForm& form : forms())
     for (const auto& ending : form.endings)
       EXPECT_TRUE(std::ranges::binary_search(all, ending.substr(1)) || ending == ".svm") << ending;
 }

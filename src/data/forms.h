@@ -13,7 +13,7 @@
 
 namespace lacuna {
 
-struct Form {
+struct FileForm {
   std::string name;                  // of --format
   std::vector<std::string> endings;  // in small letters
   FlatTable (*read_table)(const std::string& path, const ReadOptions& options);  // null: not one table
@@ -21,7 +21,7 @@ struct Form {
   void (*write)(const Dataset& data, const std::string& path);                   // null: only read
   std::vector<std::string> options;  // of ReadOptions, those that mean something to it
 };
-const std::vector<Form>& forms();
+const std::vector<FileForm>& forms();
 
 Dataset read_npz_dataset(const std::string& path, const ReadOptions& options);
 Dataset read_mat_dataset(const std::string& path, const ReadOptions& options);

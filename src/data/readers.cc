@@ -27,19 +27,19 @@ std::vector<std::string> with(std::vector<std::string> options, std::initializer
 
 std::vector<std::string> format_names() {
   std::vector<std::string> names = {"auto"};
-  for (const Form& form : forms()) names.push_back(form.name);
+  for (const FileForm& form : forms()) names.push_back(form.name);
   return names;
 }
 
-const Form& form_named(const std::string& name) {
-  return *std::ranges::find(forms(), name, &Form::name);
+const FileForm& form_named(const std::string& name) {
+  return *std::ranges::find(forms(), name, &FileForm::name);
 }
 
-const Form& form_of(const std::string& path) {
+const FileForm& form_of(const std::string& path) {
   std::error_code error;
   if (fs::is_directory(path, error)) return form_named(fs::exists(path + "/dataset.toml", error) ? "native" : "csv");
   const std::string ending = ending_of(path);
-  for (const Form& form : forms())
+  for (const FileForm& form : forms())
     if (std::ranges::find(form.endings, ending) != form.endings.end()) return form;
   auto names = format_names();
   names.erase(names.begin());
@@ -47,15 +47,15 @@ const Form& form_of(const std::string& path) {
        join(names, ", "));
 }
 
-const Form& form_of(const std::string& path, const std::string& format) {
+const FileForm& form_of(const std::string& path, const std::string& format) {
   if (format.empty() || format == "auto") return form_of(path);
-  if (std::ranges::find(forms(), format, &Form::name) == forms().end())
+  if (std::ranges::find(forms(), format, &FileForm::name) == forms().end())
     fail(Exit::data, "{}: the form '{}' is unknown{}", path, format, did_you_mean(format, format_names()));
   return form_named(format);
 }
 
 // What was asked for and means nothing here would be a silent mistake.
-void refuse_idle(const Form& form, const ReadOptions& options, const std::string& path) {
+void refuse_idle(const FileForm& form, const ReadOptions& options, const std::string& path) {
   ReadOptions given = options, plain;
   Options ours, defaults;
   given.declare(ours);
@@ -120,8 +120,8 @@ void read_label_file(const ReadOptions& options, Dataset& data) {
 
 }  // namespace
 
-const std::vector<Form>& forms() {
-  static const std::vector<Form> table = {
+const std::vector<FileForm>& forms() {
+  static const std::vector<FileForm> table = {
       {"native", {".toml"}, nullptr, read_toml_dataset, write_native_folder, {"label-code", "empty", "blank-means"}},
       {"mat", {".mat"}, read_array_table, read_mat_dataset, write_mat_dataset, {"label-code", "label-file"}},
       {"npz", {".npz"}, read_array_table, read_npz_dataset, write_npz_dataset, {"label-code", "label-file"}},
@@ -212,7 +212,7 @@ FlatTable read_array_table(const std::string& path, const ReadOptions& options) 
 }
 
 FlatTable read_table(const std::string& path, const std::string& format, const ReadOptions& options) {
-  const Form& form = form_of(path, format);
+  const FileForm& form = form_of(path, format);
   if (form.read_table == nullptr) fail(Exit::data, "{}: the form '{}' holds no table", path, form.name);
   return form.read_table(path, options);
 }
@@ -220,7 +220,7 @@ FlatTable read_table(const std::string& path, const std::string& format, const R
 Dataset read_dataset(const std::string& path, const ReadOptions& options) {
   std::error_code error;
   if (!fs::exists(path, error)) fail(Exit::data, "{}: there is no such file or folder", path);
-  const Form& form = form_of(path, options.format);
+  const FileForm& form = form_of(path, options.format);
   if (!options.allow_idle) refuse_idle(form, options, path);
   const bool folder = fs::is_directory(path, error), native = form.read == read_toml_dataset;
   Dataset data;
@@ -256,7 +256,7 @@ void write_dataset(const Dataset& data, const std::string& path) {
   if (data.empty_cells) fail(Exit::data, "{}: a data set with empty cells is not written; fill them first", path);
   data.check("the data set to be written");  // what is written is marked as checked
   const std::string ending = fs::path(path).extension().string();
-  for (const Form& form : forms()) {
+  for (const FileForm& form : forms()) {
     if (std::ranges::find(form.endings, ending) == form.endings.end()) continue;
     if (form.write == nullptr || ending == ".toml" || ending == ".tsv")
       fail(Exit::usage, "{}: {} files are only read; write .npz, .mat, .h5mu, .csv (a folder) or a native folder", path,
