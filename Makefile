@@ -28,7 +28,7 @@ test:
 	@tools/install-packages.sh build test
 	cmake -S . -B $(BUILD)/test -G Ninja -DCMAKE_BUILD_TYPE=Release
 	ninja -C $(BUILD)/test
-	cmake -S . -B $(BUILD)/sanitize -G Ninja -DCMAKE_BUILD_TYPE=Debug -DLACUNA_SANITIZE=ON
+	cmake -S . -B $(BUILD)/sanitize -G Ninja -DCMAKE_BUILD_TYPE=Debug -DLACUNA_SANITIZE=ON -DLACUNA_CUDA=OFF
 	ninja -C $(BUILD)/sanitize
 	ctest --test-dir $(BUILD)/sanitize --output-on-failure -j $(JOBS)
 	ctest --test-dir $(BUILD)/test --output-on-failure -j $(JOBS)

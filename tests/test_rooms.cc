@@ -3,6 +3,7 @@
 // of its own behind ops, which nobody includes.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <map>
 #include <string>
@@ -60,6 +61,36 @@ TEST(Rooms, IncludesPointDownward) {
       ADD_FAILURE() << path << " may not say " << line;
   }
   EXPECT_GT(files, 20u);
+}
+
+// Types that a header defines at the level of the namespace. Specialisations are not definitions of a new name.
+std::vector<std::string> types_defined(std::string_view text) {
+  std::vector<std::string> names;
+  for (const auto line : split(text, '\n')) {
+    if (line.find('{') == std::string_view::npos) continue;
+    for (const std::string_view kind : {"struct ", "class ", "enum class "})
+      if (line.starts_with(kind)) {
+        const auto rest = line.substr(kind.size());
+        const auto end = rest.find_first_of(" <:{");
+        if (end > 0 && rest[std::min(end, rest.size() - 1)] != '<') names.emplace_back(rest.substr(0, end));
+      }
+  }
+  return names;
+}
+
+// Two types of one name in two headers meet when a program is linked, and one of them gets the other's functions.
+TEST(Rooms, ATypesNameIsDefinedOnce) {
+  EXPECT_EQ(types_defined("struct A {\nclass B : A {\nstruct C;\nenum class D { x };\nstruct Traits<int> {\n"),
+            (std::vector<std::string>{"A", "B", "D"}));
+  std::map<std::string, std::string> where;
+  for (const auto& entry : std::filesystem::recursive_directory_iterator(LACUNA_SOURCE_DIR "/src")) {
+    if (entry.path().extension() != ".h") continue;
+    for (const auto& name : types_defined(read_text(entry.path().string()))) {
+      const auto [first, is_new] = where.try_emplace(name, entry.path().string());
+      EXPECT_TRUE(is_new) << name << " is defined in " << first->second << " and in " << entry.path();
+    }
+  }
+  EXPECT_GT(where.size(), 100u);
 }
 
 }  // namespace

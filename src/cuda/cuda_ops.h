@@ -12,9 +12,9 @@
 namespace lacuna::cuda {
 
 // Device memory that grows and is kept; what it held is lost when it grows.
-class Scratch {
+class DeviceScratch {
  public:
-  ~Scratch();
+  ~DeviceScratch();
   void* take(std::size_t bytes, cudaStream_t stream, bool zeroed = false);
 
  private:
@@ -84,7 +84,7 @@ class CudaOps final : public Ops<float> {
   int device_, multiprocessors_ = 0;
   Precision precision_;
   cudaStream_t stream_ = nullptr;
-  mutable Scratch halves_, partial_, counters_, parts_, rows_, counts_, squares_, units_;
+  mutable DeviceScratch halves_, partial_, counters_, parts_, rows_, counts_, squares_, units_;
 
   // Pinned memory for uploads, used in turn; an event says when a piece is free again.
   struct Staging {

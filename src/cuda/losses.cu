@@ -411,7 +411,7 @@ double* CudaOps::known_count(const LabelRows& labels) const {
 namespace {
 
 // Parts and a counter of one loss.
-Report report_to(Scratch& parts, Scratch& counters, cudaStream_t stream, std::size_t count, double* value) {
+Report report_to(DeviceScratch& parts, DeviceScratch& counters, cudaStream_t stream, std::size_t count, double* value) {
   return {static_cast<double*>(parts.take(count * sizeof(double), stream)),
           static_cast<int*>(counters.take(sizeof(int), stream, true)), value, int_of(count)};
 }

@@ -53,9 +53,9 @@ void* device_memory(std::size_t bytes) {
 
 }  // namespace
 
-Scratch::~Scratch() { cudaFree(memory_); }
+DeviceScratch::~DeviceScratch() { cudaFree(memory_); }
 
-void* Scratch::take(std::size_t bytes, cudaStream_t stream, bool zeroed) {
+void* DeviceScratch::take(std::size_t bytes, cudaStream_t stream, bool zeroed) {
   if (bytes <= size_) return memory_;
   LACUNA_CUDA(cudaStreamSynchronize(stream));
   cudaFree(memory_);
