@@ -127,6 +127,21 @@ inline std::string get(const std::string& target, const std::string& headers = "
   return "GET " + target + " HTTP/1.1\r\nHost: x\r\n" + headers + "\r\n";
 }
 
+// The answer of /metrics: counters by their names with labels.
+inline std::map<std::string, double> counters_of(const HttpAnswer& answer) {
+  std::map<std::string, double> all;
+  std::size_t at = 0;
+  while (at < answer.body.size()) {
+    const std::size_t end = answer.body.find('\n', at);
+    const std::string line = answer.body.substr(at, end - at);
+    at = end + 1;
+    if (line.empty() || line[0] == '#') continue;
+    const std::size_t blank = line.rfind(' ');
+    all[line.substr(0, blank)] = std::stod(line.substr(blank + 1));
+  }
+  return all;
+}
+
 class ServeProcess {
  public:
   explicit ServeProcess(const std::vector<std::string>& arguments)
@@ -155,20 +170,8 @@ class ServeProcess {
     connection.send(request);
     return connection.read(20, request.starts_with("HEAD"));
   }
-  // Counters by their names with labels.
   std::map<std::string, double> counters() const {
-    std::map<std::string, double> all;
-    const std::string text = ask(get("/metrics", "Connection: close\r\n")).body;
-    std::size_t at = 0;
-    while (at < text.size()) {
-      const std::size_t end = text.find('\n', at);
-      const std::string line = text.substr(at, end - at);
-      at = end + 1;
-      if (line.empty() || line[0] == '#') continue;
-      const std::size_t blank = line.rfind(' ');
-      all[line.substr(0, blank)] = std::stod(line.substr(blank + 1));
-    }
-    return all;
+    return counters_of(ask(get("/metrics", "Connection: close\r\n")));
   }
   Ended stop(int signal = SIGTERM) {
     process_.send(signal);

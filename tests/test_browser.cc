@@ -91,6 +91,10 @@ TEST(Browser, ThePageOfTheServer) {
       EXPECT_EQ(card["tags"][0]["views"].size(), i == 0 ? 3u : i == 1 ? 2u : 1u);
     }
     EXPECT_NE(seen["message"].get<std::string>().find("2 cells"), std::string::npos) << seen["message"];
+    EXPECT_FALSE(seen["tokenShown"].get<bool>());
+    const auto too_many = seen["tooMany"].get<std::string>();
+    EXPECT_NE(too_many.find("29 cells"), std::string::npos) << too_many;
+    EXPECT_NE(too_many.find("28 columns"), std::string::npos) << too_many;
     EXPECT_TRUE(std::filesystem::exists(stem + "-" + width + ".png"));
   }
 }

@@ -217,6 +217,51 @@ TEST_F(Serve, RefusalsNameTheViewAndBothSizes) {
   refused(get("/../../etc/passwd"), 404, {"nothing"});
 }
 
+// Rows of another number or length hold the same numbers, but not at the same places.
+TEST_F(Serve, NestedDataHaveTheShapeThatIsSaid) {
+  const Matrix<float> expected = small_->expected(small_->path, 0, 2, 2);
+  const auto with = [&](const nlohmann::json& data, bool shape_last = false) {
+    auto input = small_->request(0, 2, 2)["inputs"][0];
+    const nlohmann::json first = {{"name", input["name"]}, {"datatype", "FP32"}};
+    const std::string shape = "\"shape\":[2,9]", numbers = "\"data\":" + data.dump();
+    std::string text = first.dump();
+    text.pop_back();
+    text += "," + (shape_last ? numbers + "," + shape : shape + "," + numbers) + "}";
+    return post(infer_target(), "{\"inputs\":[" + text + "]}");
+  };
+  std::vector<float> all = small_->row(1, 0);
+  const std::vector<float> second = small_->row(1, 1);
+  all.insert(all.end(), second.begin(), second.end());
+  const auto cut = [&](const std::vector<std::size_t>& widths) {
+    nlohmann::json rows = nlohmann::json::array();
+    std::size_t at = 0;
+    for (const std::size_t width : widths) {
+      rows.push_back(std::vector<float>(all.begin() + static_cast<std::ptrdiff_t>(at),
+                                        all.begin() + static_cast<std::ptrdiff_t>(at + width)));
+      at += width;
+    }
+    return rows;
+  };
+  for (const bool shape_last : {false, true}) {
+    for (const auto& data : {nlohmann::json(all), cut({9, 9})}) {
+      const HttpAnswer answer = ask(with(data, shape_last));
+      ASSERT_EQ(answer.status, 200) << answer.body;
+      expect_scores(answer.json(), expected);
+    }
+    refused(with(cut(std::vector<std::size_t>(9, 2)), shape_last), 400, {"[9, 2]", "[2, 9]"});
+    refused(with(cut({18}), shape_last), 400, {"[1, 18]", "[2, 9]"});
+    refused(with(cut({10, 8}), shape_last), 400, {"row 0", "10 numbers", "[2, 9]"});
+    refused(with(cut({9, 8, 1}), shape_last), 400, {"row 1", "8 numbers", "[2, 9]"});
+    auto mixed = cut({9});
+    for (const float x : second) mixed.push_back(x);
+    refused(with(mixed, shape_last), 400, {"numbers and rows"});
+    refused(with({cut({9})[0], nullptr, nullptr}, shape_last), 400, {"[3, 9]", "[2, 9]"});
+  }
+  const auto problem = ask(with(cut({18}))).json();
+  EXPECT_EQ(problem["nested"], nlohmann::json({1, 18}));
+  EXPECT_EQ(problem["shape"], nlohmann::json({2, 9}));
+}
+
 TEST_F(Serve, BinaryTensorsThatDoNotFit) {
   std::string headers;
   const std::string body = binary_request(*small_, 3, 7, false, headers, false);
@@ -245,6 +290,29 @@ TEST_F(Serve, SuggestGivesTagsInOrder) {
   refused(post("/v1/suggest", "{\"views\": {\"nosuch\": [1]}}"), 400, {"nosuch"});
   refused(post("/v1/suggest?tpo=4", item.dump()), 400, {"tpo"});
   refused(post("/v1/suggest?model=photo", item.dump()), 404, {"photos"});
+}
+
+TEST_F(Serve, AtMost64ItemsAreExplainedAtOnce) {
+  std::string body;
+  for (int k = 0; k < 64; ++k) body += "{\"views\": {}}\n";
+  EXPECT_EQ(ask(post("/v1/suggest-batch?explain=true", body)).status, 200);
+  refused(post("/v1/suggest-batch?explain=true", body + "{\"views\": {}}"), 413, {"65 lines", "64"});
+}
+
+TEST_F(Serve, ValuesThatAreNotKnownAreRefusedUnlessToldOtherwise) {
+  const auto item = [&](const std::string& value) {
+    std::string numbers = value;
+    for (int k = 1; k < 9; ++k) numbers += ",0.5";
+    return post("/v1/suggest?top=0",
+                "{\"views\": {\"" + small_->data.views[1].name + "\": [" + numbers + "]}}");
+  };
+  refused(item("NaN"), 400, {small_->data.views[1].name, "NaN", "write null"});
+  refused(item("null"), 400,
+          {small_->data.views[1].name, "value 0 is null", "--empty mean", "whole view out"});
+  const ServeProcess filling({"photos=" + small_->path, "--empty", "zero"});
+  const auto filled = filling.ask(item("null"));
+  ASSERT_EQ(filled.status, 200) << filled.body;
+  EXPECT_EQ(filled.body, filling.ask(item("0")).body);
 }
 
 TEST_F(Serve, ExplanationsAddUp) {

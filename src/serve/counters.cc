@@ -62,6 +62,8 @@ std::string Counters::text() const {
   counter(out, "model_swaps_total", "Models replaced by a changed file.", swaps);
   counter(out, "model_swaps_failed_total",
           "Changed model files that could not be loaded; the old model stayed.", failed_swaps);
+  single(out, "model_files_gone", "gauge", "Models whose file is not there any more; the loaded model stays.",
+         files_gone.load());
   histogram(out, "request_seconds", "From the end of a request's headers to the end of its answer.", seconds);
   histogram(out, "batch_rows", "Rows of a batch.", batch_rows);
   return out;

@@ -38,7 +38,7 @@ struct Counters {
   Histogram<10> seconds{
       {{.0005, .001, .0025, .005, .01, .025, .05, .1, 1, 10}}};  // a request, headers to answer
   Histogram<9> batch_rows{{{1, 2, 4, 8, 16, 32, 64, 128, 256}}};
-  std::atomic<std::int64_t> queued_rows{0}, body_bytes{0};
+  std::atomic<std::int64_t> queued_rows{0}, body_bytes{0}, files_gone{0};
 
   void count_status(unsigned status) {
     by_status[status < by_status.size() ? status : 0].fetch_add(1, std::memory_order_relaxed);

@@ -20,24 +20,58 @@ struct Tensor {
   bool has_shape = false, has_data = false, null = false;
   std::optional<std::uint64_t> bytes;  // of the binary extension
   std::vector<float> data;
-  std::vector<std::size_t>
-      gaps;  // positions in data where a whole row is null: filled with NaN once shape is known
+  std::vector<std::size_t> gaps;  // positions in data where the list says null instead of a number or a row
+  // Data that are nested: the first row, and the first one with another number of numbers.
+  struct Row {
+    std::size_t place, width;
+  };
+  std::optional<Row> first, odd;
+  std::size_t lists = 0;
 };
 
 // Numbers flat or by rows. A null in the list is remembered by its place: a number or a row is missing there.
 void read_data(JsonScanner& scan, Tensor& tensor, std::size_t most) {
   if (scan.first_of_list() != '[' && scan.first_of_list() != 'n') return scan.numbers(tensor.data, most);
+  std::size_t numbers = 0;
   scan.array([&] {
+    if (tensor.gaps.size() + numbers == most)
+      refuse(413, "more than {} numbers; send fewer rows in a request", most);
     if (scan.peek() == 'n' && scan.null()) {
-      if (tensor.gaps.size() == most) refuse(413, "more than {} numbers; send fewer rows in a request", most);
       tensor.gaps.push_back(tensor.data.size());
     } else if (scan.peek() == '[') {
+      const std::size_t before = tensor.data.size(), row = tensor.gaps.size() + tensor.lists++;
       scan.numbers(tensor.data, most);
+      const std::size_t width = tensor.data.size() - before;
+      if (!tensor.first) tensor.first = {row, width};
+      if (width != tensor.first->width && !tensor.odd) tensor.odd = {row, width};
     } else {
-      if (tensor.data.size() == most) refuse(413, "more than {} numbers; send fewer rows in a request", most);
       tensor.data.push_back(scan.number());
+      ++numbers;
     }
+    if (numbers > 0 && tensor.lists > 0) scan.fail("numbers and rows of numbers in one list");
   });
+}
+
+// Nested data have the shape that the request says they have.
+void check_nesting(const Tensor& tensor) {
+  if (!tensor.first) return;
+  const std::uint64_t rows = tensor.shape[0], columns = tensor.shape[1];
+  const nlohmann::json shape = {rows, columns};
+  if (tensor.odd) {
+    const Tensor::Row& wrong = tensor.first->width == columns ? *tensor.odd : *tensor.first;
+    throw Refusal(400,
+                  fmt::format("input '{}': row {} of its data has {} numbers, its shape [{}, {}] says {}",
+                              tensor.name, wrong.place, wrong.width, rows, columns, columns),
+                  {{"view", tensor.name}, {"row", wrong.place}, {"columns", wrong.width}, {"shape", shape}});
+  }
+  const std::size_t count = tensor.lists + tensor.gaps.size(), width = tensor.first->width;
+  if (count == rows && width == columns) return;
+  throw Refusal(
+      400,
+      fmt::format("input '{}': its data are nested as [{}, {}], its shape is [{}, {}]; send rows of {} "
+                  "numbers, or one flat list",
+                  tensor.name, count, width, rows, columns, columns),
+      {{"view", tensor.name}, {"nested", {count, width}}, {"shape", shape}});
 }
 
 Tensor read_tensor(JsonScanner& scan, const Limits& limits) {
@@ -158,10 +192,11 @@ void place(Tensor& tensor, std::string_view& binary, const ModelShape& model, co
   if (tensor.null) return;  // missing in all rows
   if (tensor.type == "BYTES" || tensor.type == "BOOL" || tensor.type.empty())
     refuse(400, "input '{}' has datatype '{}'; send FP32", tensor.name, tensor.type);
-  // A null among numbers is one number; in a list of rows it is a whole row. What adds up tells.
+  check_nesting(tensor);
+  // A null among numbers is one number, among rows it is a whole row; among nulls alone their count tells.
   if (!tensor.gaps.empty()) {
-    const bool single = tensor.data.size() + tensor.gaps.size() == size;
-    const std::size_t each = single ? 1 : tensor.shape[1];
+    const bool of_rows = tensor.first || (tensor.data.empty() && tensor.gaps.size() == rows);
+    const std::size_t each = of_rows ? tensor.shape[1] : 1;
     if (tensor.data.size() + tensor.gaps.size() * each == size) {
       std::vector<float> filled;
       filled.reserve(size);

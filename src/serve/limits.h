@@ -36,7 +36,7 @@ struct Limits {
     o.add("max-memory", memory_bytes, "bytes of all bodies together; more are answered 503")
         .range(1, 1LL << 44);
     o.add("batch-delay", delay_ms, "milliseconds that a request may wait for others to share its batch")
-        .range(0, 1000);
+        .range(0, 60000);
     o.add("batch-rows", batch_rows, "rows of a batch made of several requests").range(1, 1 << 20);
     o.add("drain-time", drain_seconds, "seconds after SIGTERM for requests that are being answered")
         .range(0, 3600);

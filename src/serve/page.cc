@@ -26,6 +26,7 @@ const std::string& page() {
           --up: #4cc38a; --down: #f08a72; }
 }
 * { box-sizing: border-box; }
+[hidden] { display: none !important; }
 body { margin: 0 auto; max-width: 60rem; padding: 1.25rem; color: var(--ink); background: var(--back);
        font: 16px/1.5 system-ui, sans-serif; }
 h1 { font-size: 1.4rem; margin: 0 0 .25rem; }
@@ -135,24 +136,29 @@ async function describe() {
   if (described.inputs.length > 1)
     for (const view of described.inputs) option($('layout'), view.name, view.name + ' alone (' + view.shape[1] + ')');
 }
-// A row of numbers as an item; cells that are empty or say NaN are left out, a view of such cells alone is missing.
-function item(line, number) {
+const isNumber = cell => cell.trim() !== '' && Number.isFinite(Number(cell));
+const isEmpty = cell => cell.trim() === '' || /^(na|nan|null)$/i.test(cell.trim());
+// A row of numbers as an item; cells that are empty or say NaN are left out, a view of such cells alone is missing. One
+// cell more than columns is an id if it cannot be a number, or if a header says so.
+function item(line, number, withId) {
   const chosen = $('layout').value;
   const views = described.inputs.filter(view => chosen === '' || view.name === chosen);
   const total = views.reduce((sum, view) => sum + view.shape[1], 0);
   let cells = (/[,;\t]/.test(line) ? line.split(/[,;\t]/) : line.trim().split(/ +/)).map(cell => cell.trim());
   let id = String(number);
-  if (cells.length === total + 1) id = cells.shift();
+  if (cells.length === total + 1 && (withId || !(isNumber(cells[0]) || isEmpty(cells[0])))) id = cells.shift();
   if (cells.length !== total)
-    throw new Error('Line ' + number + ' has ' + cells.length + ' cells; ' +
-                    (chosen === '' ? 'the views together' : 'view ' + chosen) + ' have ' + total + ' columns.');
+    throw new Error('Line ' + number + ' has ' + cells.length + ' cells, ' +
+                    (chosen === '' ? 'the views together have ' : 'view ' + chosen + ' has ') + total + ' columns' +
+                    (cells.length === total + 1 ? '; an id in front that is a number needs a header line that calls it "id".'
+                                                : '.'));
   const result = {id, views: {}};
   for (const view of views) {
     const part = cells.splice(0, view.shape[1]);
-    const empty = part.filter(cell => cell === '' || /^(na|nan|null)$/i.test(cell)).length;
+    const empty = part.filter(isEmpty).length;
     if (empty === part.length) continue;
     const numbers = part.map(Number);
-    const wrong = numbers.findIndex((value, j) => part[j] === '' || !Number.isFinite(value));
+    const wrong = part.findIndex(cell => !isNumber(cell));
     if (wrong >= 0)
       throw new Error('Line ' + number + ', view ' + view.name + ', column ' + (wrong + 1) + ': "' + part[wrong] +
                       '" is no number. Leave a whole view empty if it is missing.');
@@ -164,10 +170,10 @@ function lines() {
   const all = $('rows').value.split(/\r?\n/).filter(line => line.trim() !== '');
   if (all.length === 0) throw new Error('There are no rows yet: paste some, or drop a file.');
   if (all[0].trim()[0] === '{') return all;
-  const title = all[0].split(/[,;\t]/).some(cell => cell.trim() !== '' && !/^(na|nan|null)$/i.test(cell.trim()) &&
-                                                    !Number.isFinite(Number(cell)));
-  const first = title && all.length > 1 && all[0].split(/[,;\t]/).slice(1).some(cell => /[a-z_]/i.test(cell)) ? 1 : 0;
-  return all.slice(first).map((line, k) => item(line, k + first + 1));
+  const titles = all[0].split(/[,;\t]/).map(cell => cell.trim());
+  const first = all.length > 1 && titles.slice(1).some(cell => !isEmpty(cell) && !isNumber(cell)) ? 1 : 0;
+  const withId = first === 1 && /^"?id"?$/i.test(titles[0]);
+  return all.slice(first).map((line, k) => item(line, k + first + 1, withId));
 }
 function element(name, kind, text) {
   const one = document.createElement(name);

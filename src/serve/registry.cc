@@ -12,14 +12,18 @@
 
 namespace lacuna::serve {
 
-ServedModel::ServedModel(std::string served_as, std::string from, std::string number, Model loaded)
+ServedModel::ServedModel(std::string served_as, std::string from, std::string number, Model loaded,
+                         const std::string& empty)
     : path(std::move(from)), version(std::move(number)), model(std::move(loaded)) {
   name = std::move(served_as);
   for (const auto& view : model.preparation().views()) views.push_back({view.name, view.columns});
+  shapes = model.view_shapes(empty);
+  for (ViewShape& shape : shapes) shape.column_names.clear();  // every request takes a copy
 }
 
-Registry::Registry(const std::vector<std::string>& files, const std::string& precision, Counters& counters)
-    : precision_(precision), counters_(counters) {
+Registry::Registry(const std::vector<std::string>& files, const std::string& precision,
+                   const std::string& empty, Counters& counters)
+    : precision_(precision), empty_(empty), counters_(counters) {
   for (const std::string& file : files) {
     Entry& entry = entries_.emplace_back();
     const std::size_t equals = file.find('=');
@@ -45,7 +49,7 @@ ModelPointer Registry::load(const Entry& entry) const {
       meta["options"]["precision"] = precision_;
   }
   return std::make_shared<ServedModel>(entry.name, entry.path, std::to_string(entry.version),
-                                       Model::load(file));
+                                       Model::load(file), empty_);
 }
 
 Registry::Stamp Registry::stamp_of(const std::string& path) {
@@ -79,7 +83,14 @@ void Registry::look() {
     const Stamp now = stamp_of(entry.path);
     const bool settled = now == entry.seen;
     entry.seen = now;
-    if (now == entry.loaded || !settled || now == Stamp{}) continue;  // a file that is gone leaves its model
+    if (!settled) continue;
+    if (const bool gone = now == Stamp{}; gone != entry.gone) {
+      entry.gone = gone;
+      counters_.files_gone += gone ? 1 : -1;
+      fmt::print(stderr, "model {}: stays at version {}, {} {}\n", entry.name, entry.version, entry.path,
+                 gone ? "is gone" : "is there again");
+    }
+    if (entry.gone || now == entry.loaded) continue;
     entry.loaded = now;
     ++entry.version;
     try {

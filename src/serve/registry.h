@@ -21,8 +21,10 @@ struct ServedModel : ModelShape {
   std::string path;
   std::string version;  // 1, 2, ... with every swap
   Model model;
+  std::vector<ViewShape> shapes;  // for items that arrive one by one
 
-  ServedModel(std::string served_as, std::string from, std::string number, Model loaded);
+  ServedModel(std::string served_as, std::string from, std::string number, Model loaded,
+              const std::string& empty);
   std::size_t labels() const { return model.label_names().size(); }
 };
 using ModelPointer = std::shared_ptr<const ServedModel>;
@@ -30,14 +32,15 @@ using ModelPointer = std::shared_ptr<const ServedModel>;
 class Registry {
  public:
   // "photos.safetensors" is served as "photos", "name=path" under that name. Exit::usage for a name twice; what is
-  // wrong with a file as Model::load says. `precision` as in lacuna predict.
-  Registry(const std::vector<std::string>& files, const std::string& precision, Counters& counters);
+  // wrong with a file as Model::load says. `precision` and `empty` as in lacuna predict.
+  Registry(const std::vector<std::string>& files, const std::string& precision, const std::string& empty,
+           Counters& counters);
 
   ModelPointer find(std::string_view name) const;  // null if there is none
   ModelPointer only() const;                       // null unless there is exactly one
   std::vector<ModelPointer> all() const;           // in the order given
   // Looks at the files and swaps what has changed; called every second by one thread. A file that is being written is
-  // left until two looks see the same.
+  // left until two looks see the same; one that is gone is reported, and its model stays.
   void look();
 
  private:
@@ -51,11 +54,12 @@ class Registry {
     ModelPointer model;
     Stamp loaded, seen;  // of the model, or of the broken file that was reported; of the last look
     std::uint64_t version = 1;
+    bool gone = false;  // reported as such
   };
   static Stamp stamp_of(const std::string& path);
   ModelPointer load(const Entry& entry) const;
 
-  std::string precision_;
+  std::string precision_, empty_;
   Counters& counters_;
   std::vector<Entry> entries_;  // their number and names never change
   mutable std::mutex mutex_;    // of the models in them

@@ -72,7 +72,7 @@ class Server {
  public:
   Server(const ServerOptions& options, Limits& limits, std::size_t threads)
       : limits_(limits),
-        registry_(options.models, options.precision, counters_),
+        registry_(options.models, options.precision, options.empty, counters_),
         loops_(threads),
         acceptor_(loops_[0].context),
         again_(loops_[0].context),
@@ -232,6 +232,8 @@ void ServerOptions::declare(Options& o) {
   o.add("token-file", token_file, "bearer tokens, one a line: only who sends one may ask").metavar("FILE");
   o.add("precision", precision, "of a network's products: the model's own setting, f32 or bf16")
       .choices({"model", "f32", "bf16"});
+  o.add("empty", empty, "what stands for a null among the values of an item in /v1: refuse it, zero or mean")
+      .choices({"refuse", "zero", "mean"});
   o.add("threads", threads, "event loops, and as many workers; 0 = all CPUs").range(0, 1024);
   limits.declare(o);
 }

@@ -13,7 +13,8 @@ struct ServerOptions {
   std::string listen = "127.0.0.1:8080";  // HOST:PORT; port 0 takes a free one
   std::string token_file;                 // bearer tokens, one a line; empty: everybody may ask
   std::string precision = "model";        // of a network's products, as in lacuna predict
-  int threads = 0;                        // event loops, and as many workers; 0 = all CPUs
+  std::string empty = "refuse";  // what stands for a null among the values of an item (/v1), as there
+  int threads = 0;               // event loops, and as many workers; 0 = all CPUs
   Limits limits;
   void declare(Options& options);
 };

@@ -91,19 +91,15 @@ Suggestions read_items(std::string_view body, bool many, const ServedModel& mode
   if (settings.explain && lines.size() > kMostExplained)
     refuse(413, "the request has {} lines, {} may be explained at once; send it in parts", lines.size(),
            kMostExplained);
-  std::vector<ViewShape> shapes;
   std::size_t row_bytes = 0;
-  for (const auto& view : model.views) {
-    shapes.push_back({view.name, view.columns});
-    row_bytes += view.columns * sizeof(float);
-  }
+  for (const auto& view : model.views) row_bytes += view.columns * sizeof(float);
   if (lines.size() * row_bytes > static_cast<std::size_t>(limits.memory_bytes))
     refuse(413, "{} lines of {} bytes are more than {} in memory; send the request in parts", lines.size(),
            row_bytes, limits.memory_bytes);
   Suggestions items;
   items.settings = settings;
   items.many = many;
-  items.block = std::make_unique<ItemBlock>(std::move(shapes), std::max<std::size_t>(lines.size(), 1));
+  items.block = std::make_unique<ItemBlock>(model.shapes, std::max<std::size_t>(lines.size(), 1));
   items.lines.resize(lines.size());
   std::size_t row = 0;
   for (std::size_t k = 0; k < lines.size(); ++k) {

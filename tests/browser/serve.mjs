@@ -28,9 +28,21 @@ for (const [width, height] of [[1280, 900], [390, 844]]) {
   await page.click('#go');
   await page.waitForFunction(() => document.getElementById('message').textContent !== '');
   const message = await page.textContent('#message');
+  const tokenShown = await page.isVisible('#token-box');
+  const columns = await page.$$eval('#views li', all => all.reduce((sum, one) => sum + Number(one.textContent.split(': ')[1]), 0));
+  const refusal = async text => {  // of a row that does not fit
+    await page.fill('#rows', text);
+    await page.click('#go');
+    await page.waitForFunction(was => ![was, ''].includes(document.getElementById('message').textContent), message);
+    return page.textContent('#message');
+  };
+  const tooMany = await refusal(Array(columns + 1).fill('0.5').join(','));
+  await page.fill('#rows', 'id' + Array.from({length: columns}, (_, k) => ',c' + k).join('') + '\n17' + ',0.5'.repeat(columns));
+  await page.click('#go');
+  await page.waitForFunction(() => document.querySelector('h2')?.textContent === '17');
   await page.click('#random');
   await page.waitForFunction(() => [...document.querySelectorAll('h2')].some(title => title.textContent === 'random'));
-  result[width] = {cards, overflow, message, strangers, errors};
+  result[width] = {cards, overflow, message, tokenShown, tooMany, strangers, errors};
   await browser.close();
 }
 console.log(JSON.stringify(result));
