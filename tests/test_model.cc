@@ -46,6 +46,60 @@ TEST(Model, SavedTwiceHasTheSameBytesAndPredictsTheSame) {
   EXPECT_FALSE(model.calibration().empty());
 }
 
+// What is used after a fit is what is saved: the same scores bit for bit, and a file that stays as it is.
+TEST(Model, EveryMethodPredictsAsItsFileDoes) {
+  SimulateOptions options;
+  options.rows = 300;
+  options.views = 2;
+  options.labels = 20;
+  options.sizes = {70, 40};
+  const Dataset data = simulate(options).data;
+  const TemporaryDirectory folder;
+  for (const std::string& name : method_names())
+    for (const char* precision : {"f32", "bf16"}) {
+      Model model(name);
+      const bool network = model.options().find("precision") != nullptr;
+      for (const auto& [key, value] :
+           {std::pair{"epochs", "2"}, {"iterations", "3"}, {"precision", precision}})
+        if (model.options().find(key) != nullptr) model.options().set(key, value, "test");
+      model.fit(select_all(data));
+      model.save(folder / "a");
+      const Model loaded = Model::load(folder / "a");
+      loaded.save(folder / "b");
+      EXPECT_TRUE(bytes_of(folder / "a") == bytes_of(folder / "b")) << name;
+      const Matrix<float> before = model.predict(data), after = loaded.predict(data);
+      EXPECT_TRUE(std::ranges::equal(before.values(), after.values())) << name << " " << precision;
+      if (!network) break;
+    }
+}
+
+TEST(Model, WhatCannotBeLearnedIsRefusedAndWhatIsWeakIsRemarked) {
+  struct Listener final : FitContext {
+    std::vector<std::string> heard;
+    void remark(const std::string& text) override { heard.push_back(text); }
+  } listener;
+  Dataset data = small_data();
+  Matrix<std::int8_t> labels(data.rows, 4);
+  std::ranges::fill(labels.values(), std::int8_t{1});
+  data.labels = std::move(labels);
+  Model model("prior");
+  try {
+    model.fit(select_all(data), Selection{&data, {}, {}, {}}, listener);
+    ADD_FAILURE() << "labels that are all yes were learned";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), Exit::data);
+    EXPECT_NE(std::string(error.what()).find("nothing can be learned"), std::string::npos);
+  }
+  data = small_data();
+  Matrix<std::uint8_t> present(data.rows, 3);
+  for (std::size_t i = 0; i < data.rows; ++i) present(i, 0) = present(i, 2) = 1;
+  data.present = std::move(present);
+  model.fit(select_all(data), Selection{&data, {}, {}, {}}, listener);
+  ASSERT_EQ(listener.heard.size(), 1u);
+  EXPECT_NE(listener.heard[0].find("1 of 3 views is in no row to learn from"), std::string::npos);
+  EXPECT_NE(listener.heard[0].find("'" + data.views[1].name + "'"), std::string::npos);
+}
+
 TEST(Model, ViewsAreMatchedByName) {
   const Dataset data = small_data();
   const Model model = fitted(data);

@@ -7,7 +7,6 @@
 #include "base/error.h"
 #include "base/text.h"
 #include "base/threads.h"
-#include "data/learnable.h"
 #include "ops/device.h"
 
 namespace lacuna::cli {
@@ -143,11 +142,8 @@ Model parse_learning(LearningFlags& flags, Options& options, const Arguments& ar
 
 LearningRows rows_to_learn(const LearningFlags& flags, const Source& source) {
   if (const std::string warning = protocol_warning(source.protocol()); !warning.empty()) tell("", {warning});
-  LearningRows rows = source.has_folds()
-                          ? learning_rows(source.data(), source.folds(), source.fold())
-                          : learning_rows(select_all(source.data()), flags.hold_out, flags.seed);
-  tell(flags.source.path, check_learnable(rows.learn, rows.val));
-  return rows;
+  return source.has_folds() ? learning_rows(source.data(), source.folds(), source.fold())
+                            : learning_rows(select_all(source.data()), flags.hold_out, flags.seed);
 }
 
 nlohmann::json fingerprint(const LearningFlags& flags, const Source& source, Model& model) {

@@ -2,6 +2,7 @@
 #include <cmath>
 #include <cstdio>
 #include <filesystem>
+#include <set>
 
 #include "base/error.h"
 #include "base/files.h"
@@ -78,10 +79,20 @@ nlohmann::json best_so_far(const std::string& folder, const std::string& metric)
   return best;
 }
 
+// Says what no trial before has said: all learn from the same data.
+struct Remarks final : FitContext {
+  std::set<std::string>& said;
+  explicit Remarks(std::set<std::string>& before) : said(before) {}
+  void remark(const std::string& text) override {
+    if (said.insert(text).second) tell("", {text});
+  }
+};
+
 // One fit. A combination that diverges or that the method refuses is a result as well.
-nlohmann::json try_one(Model& trial, const LearningRows& rows, std::uint64_t seed) {
+nlohmann::json try_one(Model& trial, const LearningRows& rows, std::uint64_t seed,
+                       std::set<std::string>& said) {
   nlohmann::json result = {{"metrics", nlohmann::json::object()}};
-  FitContext context;
+  Remarks context(said);
   context.seed = seed;
   const double begun = clock_seconds();
   try {
@@ -132,6 +143,7 @@ int tune(const Arguments& arguments) {
   print["metric"] = flags.metric;
   claim_folder(flags.out, print);
 
+  std::set<std::string> said;
   nlohmann::json trials = nlohmann::json::array();
   nlohmann::json best = best_so_far(flags.out, flags.metric);  // the one that best.safetensors holds
   for (std::size_t k = 0; k < list.size(); ++k) {
@@ -151,7 +163,7 @@ int tune(const Arguments& arguments) {
       for (const auto& [name, value] : list[k]) trial.options().set(name, value, "tune");
       trial.notes() = {
           {"tuned", combination_text(list[k])}, {"data", source.data().name}, {"seed", flags.learning.seed}};
-      result = try_one(trial, rows, flags.learning.seed);
+      result = try_one(trial, rows, flags.learning.seed, said);
       result["settings"] = nlohmann::json::object();
       for (const auto& [name, value] : list[k]) result["settings"][name] = value;
       // The model first: a stop in between repeats this trial and writes the same model again.

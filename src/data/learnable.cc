@@ -13,6 +13,7 @@ struct Counts {
   std::size_t with_view = 0;  // with a view
   std::size_t labelled = 0;   // with a known label
   std::vector<std::size_t> positives, negatives;
+  std::vector<std::size_t> views;  // rows that have it
 };
 
 Counts count(const Selection& selection) {
@@ -20,9 +21,14 @@ Counts count(const Selection& selection) {
   Counts counts;
   counts.positives.resize(data.label_count());
   counts.negatives.resize(data.label_count());
+  counts.views.resize(data.views.size());
   for (std::size_t i = 0; i < selection.rows.size(); ++i) {
     bool view = false, known = false;
-    for (std::size_t v = 0; v < data.views.size() && !view; ++v) view = selection.has(i, v);
+    for (std::size_t v = 0; v < data.views.size(); ++v) {
+      const bool has = selection.has(i, v);
+      counts.views[v] += has;
+      view = view || has;
+    }
     for (std::size_t j = 0; j < data.label_count(); ++j) {
       const std::int8_t y = selection.label(i, j);
       known = known || y != kUnknown;
@@ -39,7 +45,8 @@ Counts count(const Selection& selection) {
 
 std::string some(const std::vector<std::string>& names) {
   std::vector<std::string> shown;
-  for (std::size_t i = 0; i < std::min<std::size_t>(names.size(), 5); ++i) shown.push_back("'" + names[i] + "'");
+  for (std::size_t i = 0; i < std::min<std::size_t>(names.size(), 5); ++i)
+    shown.push_back("'" + names[i] + "'");
   if (names.size() > 5) shown.emplace_back("...");
   return join(shown, ", ");
 }
@@ -53,7 +60,8 @@ std::vector<std::string> check_learnable(const Selection& train, const Selection
   const Counts learn = count(train);
   if (learn.rows == 0)
     fail(Exit::data,
-         "{}: nothing can be learned: of {} rows {} have a view and {} have known labels, but none has both; do the "
+         "{}: nothing can be learned: of {} rows {} have a view and {} have known labels, but none has both; "
+         "do the "
          "ids of views and labels agree, and are items rows (otherwise --transpose)?",
          data.name, train.rows.size(), learn.with_view, learn.labelled);
   std::vector<std::string> only_yes, only_no, told_apart;
@@ -66,31 +74,44 @@ std::vector<std::string> check_learnable(const Selection& train, const Selection
   }
   if (told_apart.empty() && !only_yes.empty())
     fail(Exit::data,
-         "{}: nothing can be learned: {} known yes and nothing is known no, so that saying yes to everything is right; "
+         "{}: nothing can be learned: {} known yes and nothing is known no, so that saying yes to everything "
+         "is right; "
          "if a label that is not given means no, say --blank-means no",
-         data.name, data.label_count() == 1 ? "the label is" : fmt::format("all {} labels are", only_yes.size()));
+         data.name,
+         data.label_count() == 1 ? "the label is" : fmt::format("all {} labels are", only_yes.size()));
   if (told_apart.empty())
     fail(Exit::data,
-         "{}: nothing can be learned: no row with a view has a known positive label (labels: {}); do the ids of views "
+         "{}: nothing can be learned: no row with a view has a known positive label (labels: {}); do the ids "
+         "of views "
          "and labels agree, and is --label-code right?",
          data.name, some(only_no));
-  std::vector<std::string> notes;
+  std::vector<std::string> notes, absent;
+  for (std::size_t v = 0; v < data.views.size(); ++v)
+    if (learn.views[v] == 0) absent.push_back(data.views[v].name);
+  if (!absent.empty())
+    notes.push_back(
+        fmt::format("{} of {} views {} in no row to learn from, so that nothing is learned about {}: {}",
+                    absent.size(), data.views.size(), absent.size() == 1 ? "is" : "are",
+                    absent.size() == 1 ? "it" : "them", some(absent)));
   if (!only_yes.empty())
-    notes.push_back(fmt::format("{} of {} labels have no known negative and cannot be told from anything: {} (if blank "
-                                "means no, say --blank-means no)",
-                                only_yes.size(), data.label_count(), some(only_yes)));
+    notes.push_back(
+        fmt::format("{} of {} labels have no known negative and cannot be told from anything: {} (if blank "
+                    "means no, say --blank-means no)",
+                    only_yes.size(), data.label_count(), some(only_yes)));
   if (!only_no.empty())
-    notes.push_back(fmt::format("{} of {} labels have no known positive and cannot be learned: {}", only_no.size(),
-                                data.label_count(), some(only_no)));
+    notes.push_back(fmt::format("{} of {} labels have no known positive and cannot be learned: {}",
+                                only_no.size(), data.label_count(), some(only_no)));
   if (learn.rows < kFewRows)
-    notes.push_back(fmt::format("only {} rows with a view and a known label to learn from: expect little, and trust no "
-                                "figure",
-                                learn.rows));
+    notes.push_back(
+        fmt::format("only {} rows with a view and a known label to learn from: expect little, and trust no "
+                    "figure",
+                    learn.rows));
   const std::size_t selecting = val.rows.empty() ? 0 : count(val).rows;
   if (!val.rows.empty() && selecting < kFewToSelect)
-    notes.push_back(fmt::format("only {} validation rows: the epoch, the thresholds of --labels and the calibration rest "
-                                "on them and will be poor",
-                                selecting));
+    notes.push_back(
+        fmt::format("only {} validation rows: the epoch, the thresholds of --labels and the calibration rest "
+                    "on them and will be poor",
+                    selecting));
   return notes;
 }
 

@@ -9,7 +9,8 @@
 namespace lacuna {
 
 // Throws Exit::data, with what to do, if the rows can teach nothing: no row has both a view and a known label, or
-// no label has both a known positive and a known negative. Otherwise what will be weak, one sentence each.
+// no label has both a known positive and a known negative. Otherwise what will be weak, one sentence each: labels and
+// views about which nothing is known, few rows.
 std::vector<std::string> check_learnable(const Selection& train, const Selection& val);
 
 }  // namespace lacuna

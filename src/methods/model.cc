@@ -6,6 +6,7 @@
 #include "base/error.h"
 #include "base/text.h"
 #include "data/bootstrap.h"
+#include "data/learnable.h"
 #include "data/protocol.h"
 #include "data/release.h"
 #include "methods/ensemble.h"
@@ -84,6 +85,7 @@ void Model::fit(const Selection& train_rows, const Selection& val_rows, FitConte
   if (train.data->labels.empty()) fail(Exit::data, "{} has no labels to learn from", train.data->name);
   if (train.rows.empty()) fail(Exit::data, "{}: no rows to learn from", train.data->name);
   const Aim aim = Aim::parse(settings_->aim);
+  for (const std::string& note : check_learnable(train, val)) context.remark(note);
   make_members();
   columns_ = Columns::fit(train);
   const Dataset filled = columns_.filled(*train.data), filled_val = columns_.filled(*val.data);

@@ -40,8 +40,8 @@ class Model {
   // How many fits the settings ask for, teachers included: 1 unless it is an ensemble.
   std::size_t members_planned() const;
 
-  // Fits preparation and method; thresholds are chosen on the validation rows. Without `val` a share of the
-  // training rows is held out for selection when `hold_out` > 0.
+  // Fits preparation and method; thresholds are chosen on the validation rows. Without `val` a share of the training
+  // rows is held out for selection when `hold_out` > 0. Whether it makes sense is told first (data/learnable.h).
   void fit(const Selection& train, const Selection& val, FitContext& context);
   void fit(const Selection& train, double hold_out = .15, std::uint64_t seed = 1);
   // Of the fitted model on the validation rows, decided as the method itself decides; none without such rows.

@@ -98,6 +98,7 @@ class Naim3l final : public Method {
     file.metadata["lambda"] = lambda_;  // as used; for the reader of the file
   }
   void load(const Tensors& file, const ItemShape& shape) override {
+    lambda_ = file.metadata.value("lambda", 0.);
     weights_.clear();
     for (const std::size_t width : shape.columns) {
       Matrix<float> weights(width + 1, shape.labels);

@@ -41,7 +41,13 @@ void NetworkMethod::fit(const Items& train, const Items& val, FitContext& contex
   }
   train_options_.precision = precision_name(used_);
   network_ = make_network(shape, context.seed);
-  train_network(*network_, train, val, train_options_, context);
+  try {
+    train_network(*network_, train, val, train_options_, context);
+  } catch (const Diverged& diverged) {
+    if (diverged.kept) network_->settle();
+    throw;
+  }
+  network_->settle();  // predictions are those of the file from here on, bit for bit
 }
 
 void NetworkMethod::predict(const Items& items, MatrixView<float> scores) const {
