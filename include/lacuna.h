@@ -19,7 +19,7 @@
  *     that is a handle or a text is then NULL.
  *   - Handles, errors and texts that a function gives belong to the caller: lacuna_..._free, which take NULL.
  *   - Nothing is thrown, nothing is printed, nothing ends the process.
- *   - There is no state outside of handles but one pool of worker threads for the whole process.
+ *   - There is no state outside of handles but one pool of worker threads and the device, of the whole process.
  *   - Any functions may run at the same time in different threads on different handles. Functions that take
  *     a handle as const may run at the same time on the same handle; others need it for themselves.
  *   - Results depend on data, settings and seed alone, not on the number of threads.
@@ -42,7 +42,7 @@ extern "C" {
 #endif
 
 /* Of this header. A program may ask the library for its own. */
-#define LACUNA_API_VERSION 1
+#define LACUNA_API_VERSION 2 /* 2: lacuna_set_device, lacuna_explain, NaN for items without any view */
 
 LACUNA_API int lacuna_api_version(void);
 LACUNA_API const char *lacuna_version(void); /* "0.1.0" */
@@ -70,6 +70,11 @@ LACUNA_API void lacuna_free(void *memory);
 
 /* Threads of the whole process; 0 = as many as it may use, which is also where it begins. */
 LACUNA_API lacuna_status lacuna_set_threads(int count, lacuna_error **error);
+
+/* Where networks compute that are fitted or loaded from now on, in the whole process: "cpu", where it begins;
+ * "cuda" or "cuda:1"; "auto" is the first GPU that can be used, otherwise the CPU. LACUNA_USAGE says why a GPU
+ * cannot be used. */
+LACUNA_API lacuna_status lacuna_set_device(const char *device, lacuna_error **error);
 
 /* A setting by its name, as on the command line: {"missing-views", ".3"}. */
 typedef struct {
@@ -187,6 +192,7 @@ typedef struct {
 LACUNA_API void lacuna_fit_options_init(lacuna_fit_options *options);
 
 /* Learns. options may be NULL. `stopped` (may be NULL) is set to 1 where a callback ended the fit early.
+ * Data from which nothing can be learned are LACUNA_DATA; what will be weak about the result is remarked.
  * A fit that fails leaves the model as it was, with two exceptions: after LACUNA_DIVERGED *stopped is 1 where
  * the best epoch before that is in place, and the settings of the model are never changed. */
 LACUNA_API lacuna_status lacuna_model_fit(lacuna_model *model, const lacuna_data *data,
@@ -197,17 +203,24 @@ LACUNA_API lacuna_status lacuna_model_fit(lacuna_model *model, const lacuna_data
 LACUNA_API size_t lacuna_model_labels(const lacuna_model *model);
 
 /* scores (rows, labels): larger = more relevant; probabilities where the method gives them. Views are matched
- * by name and may be missing altogether. NaN for an item without any view is never given: it gets the score
- * of an item about which nothing is known. */
+ * by name and may be missing altogether. An item without any view gets NaN. */
 LACUNA_API lacuna_status lacuna_model_predict(const lacuna_model *model, const lacuna_data *data,
                                               float *scores, lacuna_error **error);
 /* From scores (rows, labels) to decided (rows, labels), 1 or 0, by the thresholds chosen on validation rows,
- * or as the method itself decides where there were none. */
+ * or as the method itself decides where there were none. A row of NaN (an item without any view) gets 0. */
 LACUNA_API lacuna_status lacuna_model_decide(const lacuna_model *model, const float *scores, size_t rows,
                                              uint8_t *decided, lacuna_error **error);
 /* Scores to calibrated probabilities, in place. LACUNA_MISMATCH where there were no validation rows. */
 LACUNA_API lacuna_status lacuna_model_calibrate(const lacuna_model *model, float *scores, size_t rows,
                                                 lacuna_error **error);
+
+/* What each view adds to the scores of each item (Shapley values): score = base + the sum of the values. In
+ * log-odds where the method gives probabilities, otherwise in its own scores. score, base (rows, labels): with all
+ * views that an item has, and with none; score is NaN for an item without any. values (views, rows, labels), views
+ * in the order of lacuna_model_describe; 0 where an item does not have the view. Exact for items with up to 12
+ * views; of more, orders are drawn. */
+LACUNA_API lacuna_status lacuna_explain(const lacuna_model *model, const lacuna_data *data, double *score,
+                                        double *base, double *values, lacuna_error **error);
 
 /* {"method", "preset", "version", "fitted", "probabilities", "calibrated", "parameters", "settings": {...},
  *  "views": [{"name", "columns", "column_names"}], "labels": [{"name", "threshold"}], "validation": {...},
@@ -227,7 +240,7 @@ LACUNA_API lacuna_status lacuna_model_restore(const void *bytes, size_t size, la
 #define LACUNA_METRICS 9
 LACUNA_API const char *lacuna_metric_name(size_t metric); /* "AP", ...; NULL from LACUNA_METRICS on */
 /* scores (rows, labels); truth (rows, labels): 1, 0, -1; decided (rows, labels): 1 or 0, or NULL: a score
- * above `threshold` is a yes. values: LACUNA_METRICS of them. */
+ * above `threshold` is a yes. values: LACUNA_METRICS of them. Rows whose scores are all NaN are left out. */
 LACUNA_API lacuna_status lacuna_evaluate(const float *scores, const int8_t *truth, const uint8_t *decided,
                                          size_t rows, size_t labels, double threshold, double *values,
                                          lacuna_error **error);

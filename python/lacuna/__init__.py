@@ -11,7 +11,8 @@ True
 from . import mask, metrics
 from ._fit import StoppedEarly
 from ._native import DataError, Diverged, Error, ModelMismatch, UsageError, library as _library
-from .classifier import Classifier, Report, methods, settings
+from ._parameters import methods, settings
+from .classifier import Classifier, Report
 from .concat import ConcatClassifier
 from .data import Dataset, dataset, read, simulate
 from .explain import Explanation

@@ -148,10 +148,12 @@ class Fitted:
 
 
 def run(method: Optional[str], preset: Optional[str], settings: Mapping[str, Any], data: _native.Data,
-        validation: Optional[_native.Data], *, seed: int, hold_out: float, threads: Optional[int], verbose: bool,
+        validation: Optional[_native.Data], *, seed: int, hold_out: float, threads: Optional[int],
+        device: Optional[str], verbose: bool,
         callback: Optional[Callable[["dict[str, Any]"], Any]]) -> Fitted:
     """Fits a model. A diverged fit whose best epoch is kept has `error` set."""
     set_threads(threads)
+    set_device(device)
     model = new_model(method, preset, settings)
     options, stopped = _native.FitOptions(), c_int()
     _native.library.lacuna_fit_options_init(byref(options))
@@ -199,6 +201,11 @@ def real(value: Any, what: str) -> float:
 def set_threads(threads: Optional[int]) -> None:
     if threads is not None:
         _native.call("lacuna_set_threads", whole(threads, "threads", 1024))
+
+
+def set_device(device: Optional[str]) -> None:
+    if device is not None:
+        _native.call("lacuna_set_device", _native.text(device, "device"))
 
 
 def new_model(method: Optional[str], preset: Optional[str], settings: Mapping[str, Any]) -> _native.Model:

@@ -11,7 +11,7 @@ import re
 from ctypes import CFUNCTYPE, POINTER, Structure, byref, c_char_p, c_double, c_int, c_int64, c_size_t, c_uint64, c_void_p
 from typing import Any, Iterable, Mapping, Optional
 
-API_VERSION = 1
+API_VERSION = 2
 F32, F64 = 1, 2
 
 
@@ -65,6 +65,7 @@ _OUT = POINTER(c_void_p)
 # Arguments of every function that can fail, without the last one, the error.
 _FALLIBLE = {
     "lacuna_set_threads": [c_int],
+    "lacuna_set_device": [c_char_p],
     "lacuna_data_new": [c_size_t, _OUT],
     "lacuna_data_add_dense": [c_void_p, c_char_p, c_int, c_void_p, c_size_t, c_size_t, c_void_p],
     "lacuna_data_add_csr": [c_void_p, c_char_p, c_void_p, c_void_p, c_void_p, c_size_t, c_void_p],
@@ -91,6 +92,7 @@ _FALLIBLE = {
     "lacuna_model_predict": [c_void_p, c_void_p, c_void_p],
     "lacuna_model_decide": [c_void_p, c_void_p, c_size_t, c_void_p],
     "lacuna_model_calibrate": [c_void_p, c_void_p, c_size_t],
+    "lacuna_explain": [c_void_p] * 5,
     "lacuna_model_describe": [c_void_p, _OUT],
     "lacuna_model_save": [c_void_p, c_char_p],
     "lacuna_model_load": [c_char_p, _OUT],

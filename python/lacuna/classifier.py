@@ -1,122 +1,19 @@
 """A classifier of items with several views, in the manner of scikit-learn."""
 from __future__ import annotations
 
-import difflib
-import functools
-import inspect
-import keyword
 import os
 from typing import Any, Callable, Mapping, Optional, Sequence
 
 import numpy as np
 
 from . import _fit, _native, _views, metrics
+from ._parameters import Estimator, not_fitted, python_name, with_settings
 from .data import Dataset
-from .explain import Explanation, explain
-
-
-@functools.lru_cache(maxsize=None)
-def methods() -> "dict[str, dict[str, Any]]":
-    """All methods by name, with their presets and what they can do.
-
-    >>> import lacuna
-    >>> "naim3l" in lacuna.methods()
-    True
-    """
-    return {entry["name"]: entry for entry in _native.call_json("lacuna_methods")}
-
-
-@functools.lru_cache(maxsize=None)
-def settings(method: Optional[str] = None, preset: Optional[str] = None) -> "dict[str, dict[str, Any]]":
-    """All settings of a method: name, type, default (of the preset), range or choices, and help.
-
-    >>> import lacuna
-    >>> lacuna.settings()["epochs"]["type"]
-    'integer'
-    """
-    model = _fit.new_model(method, preset, {})
-    return {python_name(entry["name"]): {**entry, "help": _native.spoken(entry["help"])}
-            for entry in _native.call_json("lacuna_model_settings", model)}
-
-
-def python_name(name: str) -> str:
-    """missing-views is missing_views, lambda is lambda_."""
-    name = name.replace("-", "_")
-    return name + "_" if keyword.iskeyword(name) else name
-
-
-@functools.lru_cache(maxsize=None)
-def _setting_names() -> "frozenset[str]":
-    return frozenset(name for method in methods() for name in settings(method))
-
-
-def not_fitted(estimator: Any) -> Exception:
-    """scikit-learn's own exception where it is there."""
-    text = f"This {type(estimator).__name__} instance is not fitted yet: call fit first"
-    try:
-        from sklearn.exceptions import NotFittedError
-    except ImportError:
-        return _native.UsageError(text)
-    return NotFittedError(text)
-
-
-class Parameters:
-    """get_params and set_params over the attributes that the constructor set. Settings of methods come and go with
-    what the user gives, so that they cannot be read off a signature."""
-
-    def _known(self) -> "list[str]":
-        return [name for name in vars(self) if not name.startswith("_") and
-                (not name.endswith("_") or name in _setting_names())]
-
-    def get_params(self, deep: bool = True) -> "dict[str, Any]":
-        """The parameters that were given or have defaults, by name."""
-        return {name: getattr(self, name) for name in sorted(self._known())}
-
-    def set_params(self, **parameters: Any) -> Any:
-        """Sets parameters and settings of the method by name."""
-        known = self._known()
-        for name, value in parameters.items():
-            if name not in known and name not in _setting_names():
-                raise ValueError(f"Invalid parameter '{name}' for estimator {self!r}{self._nearest(name)}")
-            setattr(self, name, value)
-        return self
-
-    def _take_settings(self, given: Mapping[str, Any]) -> None:
-        for name, value in given.items():
-            if name not in _setting_names():
-                raise TypeError(f"{type(self).__name__} has no parameter '{name}'{self._nearest(name)}")
-            if value is not None:
-                setattr(self, name, value)
-
-    def _nearest(self, name: str) -> str:
-        near = difflib.get_close_matches(name, [*self._known(), *_setting_names()], 1)
-        return f"; did you mean '{near[0]}'?" if near else " (lacuna.settings() lists those of a method)"
-
-    def _settings(self) -> "dict[str, Any]":
-        own = self._own
-        return {name: getattr(self, name) for name in self._known() if name not in own}
-
-    _own: "frozenset[str]" = frozenset()
-
-    def __repr__(self) -> str:
-        fresh = type(self)()
-        changed = [f"{name}={value!r}" for name, value in sorted(self.get_params().items())
-                   if not (hasattr(fresh, name) and repr(getattr(fresh, name)) == repr(value))]
-        return f"{type(self).__name__}({', '.join(changed)})"
-
-
-def with_settings(cls: Any) -> Any:
-    """Shows every setting of every method as a keyword of the constructor, for completion and for introspection."""
-    shown = inspect.signature(cls.__init__)
-    fixed = [parameter for parameter in shown.parameters.values() if parameter.kind is not parameter.VAR_KEYWORD]
-    more = [inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=None)
-            for name in sorted(_setting_names()) if name not in shown.parameters]
-    cls.__init__.__signature__ = shown.replace(parameters=[*fixed, *more])
-    return cls
+from .explain import Explanation
 
 
 @with_settings
-class Classifier(Parameters):
+class Classifier(Estimator):
     """Tags items that are described by several views, of which some may be missing, from labels known in part.
 
     Parameters
@@ -126,13 +23,15 @@ class Classifier(Parameters):
     seed : all random numbers follow from it.
     hold_out : share of the rows held out for selection, thresholds and calibration.
     threads : threads of the whole process; None leaves them as they are (all). Results do not depend on it.
+    device : where networks compute: 'cpu', 'cuda', 'cuda:1', or 'auto' for a GPU if one can be used; of the whole
+        process. None leaves it as it is (the CPU). A GPU rounds otherwise.
     calibrated : what predict_proba gives. None: the method's own probabilities, calibrated ones where it has none.
         True: calibrated ones. False: the method's scores, whatever they are.
     verbose : show progress, in a terminal or in a notebook.
     **settings : every setting of the method by its name, such as epochs=50; lacuna.settings() explains them.
 
-    Attributes of a fitted classifier: classes_, view_names_, view_sizes_, n_features_in_, history_, validation_,
-    thresholds_, stopped_.
+    Attributes of a fitted classifier: classes_, view_names_, view_sizes_, n_features_in_, column_names_ (of each view
+    whose columns have names), history_, validation_, thresholds_, stopped_.
 
     >>> import lacuna
     >>> toy = lacuna.simulate(rows=200, views=3, labels=5, seed=1)
@@ -141,20 +40,12 @@ class Classifier(Parameters):
     (200, 5)
     """
 
-    _own = frozenset({"method", "preset", "seed", "hold_out", "threads", "calibrated", "verbose"})
-    _estimator_type = "classifier"
+    _own = Estimator._own | {"calibrated"}
 
-    def __init__(self, method: Optional[str] = None, preset: Optional[str] = None, *, seed: int = 1,
-                 hold_out: float = .15, threads: Optional[int] = None, calibrated: Optional[bool] = None,
-                 verbose: bool = False, **settings: Any) -> None:
-        self.method = method
-        self.preset = preset
-        self.seed = seed
-        self.hold_out = hold_out
-        self.threads = threads
+    def __init__(self, method: Optional[str] = None, preset: Optional[str] = None, *,
+                 calibrated: Optional[bool] = None, **parameters: Any) -> None:
+        super().__init__(method, preset, **parameters)
         self.calibrated = calibrated
-        self.verbose = verbose
-        self._take_settings(settings)
 
     # ---- learning
 
@@ -176,18 +67,16 @@ class Classifier(Parameters):
         """
         data, names, columns = self._learning_data(Xs, Y, classes)
         val = None if validation is None else self._learning_data(*validation, classes=names, columns=columns)[0]
-        interrupts = self._run(data, val, callback, columns)
+        interrupts = self._run(data, val, callback)
         if interrupts > 1:
             raise KeyboardInterrupt
         return self
 
-    def _run(self, data: _native.Data, val: Optional[_native.Data] = None, callback: Any = None,
-             columns: Optional["dict[str, list[str]]"] = None) -> int:
+    def _run(self, data: _native.Data, val: Optional[_native.Data] = None, callback: Any = None) -> int:
         """Fits; returns how often Ctrl-C was pressed."""
         fitted = _fit.run(self.method, self.preset, self._settings(), data, val, seed=self.seed, hold_out=self.hold_out,
-                          threads=self.threads, verbose=self.verbose, callback=callback)
+                          threads=self.threads, device=self.device, verbose=self.verbose, callback=callback)
         self._adopt(fitted.model, fitted.history, fitted.stopped)
-        self._columns = columns or {}
         if fitted.error is not None:
             raise fitted.error
         if fitted.interrupts and not fitted.stopped:  # it came too late to stop anything
@@ -216,6 +105,7 @@ class Classifier(Parameters):
         self.view_names_ = [view["name"] for view in about["views"]]
         self.view_sizes_ = [view["columns"] for view in about["views"]]
         self.n_features_in_ = sum(self.view_sizes_)
+        self.column_names_ = {view["name"]: view["column_names"] for view in about["views"] if view["column_names"]}
         thresholds = [label["threshold"] for label in about["labels"]]
         self.thresholds_ = None if None in thresholds else np.array(thresholds, dtype=np.float32)
         self.validation_ = about["validation"]
@@ -233,16 +123,27 @@ class Classifier(Parameters):
     def _table(self, Xs: Any) -> "tuple[_native.Data, int, Any]":
         if isinstance(Xs, Dataset):
             return Xs._data, Xs.rows, None
-        table = _views.table(Xs, names=self.view_names_, columns=self._columns)
+        table = _views.table(Xs, names=self.view_names_, columns=self.column_names_)
         return table.data, table.rows, table.index
 
-    def _raw(self, Xs: Any) -> "tuple[np.ndarray, Any]":
-        model = self._fitted()
-        data, rows, index = self._table(Xs)
+    def _labelled(self, Xs: Any, Y: Any) -> "tuple[_native.Data, np.ndarray]":
+        """Items with their true labels: the data, and the labels as -1, 0, 1."""
+        self._fitted()
+        if isinstance(Xs, Dataset) and Y is None:
+            return Xs._data, _views.coded(Xs.Y)
+        labels = _views.Labels(Y, list(self.classes_))
+        return _views.table(Xs, labels, names=self.view_names_, columns=self.column_names_).data, labels.values
+
+    def _scores(self, data: _native.Data, rows: int) -> np.ndarray:
         _fit.set_threads(self.threads)
         scores = np.empty((rows, len(self.classes_)), dtype=np.float32)
-        _native.call("lacuna_model_predict", model, data, scores.ctypes.data)
-        return scores, index
+        _native.call("lacuna_model_predict", self._fitted(), data, scores.ctypes.data)
+        return scores
+
+    def _raw(self, Xs: Any) -> "tuple[np.ndarray, Any]":
+        self._fitted()
+        data, rows, index = self._table(Xs)
+        return self._scores(data, rows), index
 
     def _probability(self, scores: np.ndarray) -> np.ndarray:
         if self.calibrated or (self.calibrated is None and not self._probabilities):
@@ -256,26 +157,28 @@ class Classifier(Parameters):
         return decided
 
     def predict_proba(self, Xs: Any) -> np.ndarray:
-        """Probabilities (items, labels), float32. DataFrames with different indices give the rows of all their ids,
-        in the order in which they first appear; predict_frame shows them."""
+        """Probabilities (items, labels), float32; NaN for an item without any view. DataFrames with different indices
+        give the rows of all their ids, in the order in which they first appear; predict_frame shows them."""
         return self._probability(self._raw(Xs)[0])
 
     def decision_function(self, Xs: Any) -> np.ndarray:
         """Scores (items, labels) less the thresholds: what is above 0 is predicted. Without thresholds (no rows were
-        held out, or aim='top=K') the scores less .5."""
+        held out, or aim='top=K') the scores less .5. NaN for an item without any view."""
         scores, _ = self._raw(Xs)
         return scores - (np.float32(.5) if self.thresholds_ is None else self.thresholds_)
 
     def predict(self, Xs: Any) -> np.ndarray:
-        """1 or 0 (items, labels), by the thresholds chosen on the held-out rows."""
+        """1 or 0 (items, labels), by the thresholds chosen on the held-out rows; 0 for an item without any view."""
         return self._decide(self._raw(Xs)[0])
 
     def predict_tags(self, Xs: Any, top: Optional[int] = None) -> "list[list[str]]":
-        """The tags of each item, best first: those that predict decides, or the `top` best."""
+        """The tags of each item, best first: those that predict decides, or the `top` best. None of an item without any
+        view."""
         scores, _ = self._raw(Xs)
         order = np.argsort(-scores, axis=1, kind="stable")
         if top is not None:
-            return [[str(self.classes_[j]) for j in row[:top]] for row in order]
+            bare = np.isnan(scores).all(axis=1)
+            return [[] if bare[i] else [str(self.classes_[j]) for j in row[:top]] for i, row in enumerate(order)]
         decided = self._decide(scores)
         return [[str(self.classes_[j]) for j in row if decided[i, j]] for i, row in enumerate(order)]
 
@@ -286,31 +189,25 @@ class Classifier(Parameters):
         return pandas.DataFrame(self._probability(scores), index=index, columns=list(self.classes_))
 
     def score(self, Xs: Any, Y: Any = None) -> float:
-        """Average precision (the paper's AP) over the known labels."""
-        self._fitted()
-        if isinstance(Xs, Dataset) and Y is None:
-            return metrics.evaluate(Xs.Y, self._raw(Xs)[0])["AP"]
-        labels = _views.Labels(Y, list(self.classes_))
-        table = _views.table(Xs, labels, names=self.view_names_, columns=self._columns)
-        scores = np.empty((table.rows, len(self.classes_)), dtype=np.float32)
-        _native.call("lacuna_model_predict", self._fitted(), table.data, scores.ctypes.data)
-        return metrics._evaluate(scores, labels.values)["AP"]
+        """Average precision (the paper's AP) over the known labels of the items that have a view."""
+        data, truth = self._labelled(Xs, Y)
+        return metrics._evaluate(self._scores(data, len(truth)), truth)["AP"]
 
     def explain(self, Xs: Any) -> Explanation:
-        """What each view adds to the scores of each item: exact Shapley values, score = base + their sum."""
+        """What each view adds to the scores of each item: Shapley values, score = base + their sum. Exact for items with
+        up to 12 views."""
         model = self._fitted()
-        return explain(model, Xs.Xs if isinstance(Xs, Dataset) else Xs, self.view_names_, self.view_sizes_, self.classes_,
-                       self._probabilities, self._columns)
+        data, rows, index = self._table(Xs)
+        _fit.set_threads(self.threads)
+        score, base = (np.empty((rows, len(self.classes_))) for _ in range(2))
+        values = np.empty((len(self.view_names_), *score.shape))
+        _native.call("lacuna_explain", model, data, score.ctypes.data, base.ctypes.data, values.ctypes.data)
+        return Explanation(self.view_names_, self.classes_, index, score, base, values)
 
     def report(self, Xs: Any, Y: Any = None, title: Optional[str] = None) -> "Report":
         """A page about the model on labelled items; a notebook shows it."""
-        model = self._fitted()
-        if isinstance(Xs, Dataset) and Y is None:
-            data = Xs._data
-        else:
-            data = _views.table(Xs, _views.Labels(Y, list(self.classes_)), names=self.view_names_,
-                                columns=self._columns).data
-        return Report(_native.call_text("lacuna_model_report", model, data,
+        data, _ = self._labelled(Xs, Y)
+        return Report(_native.call_text("lacuna_model_report", self._fitted(), data,
                                         None if title is None else _native.text(title, "the title")))
 
     def describe(self) -> "dict[str, Any]":
@@ -324,18 +221,19 @@ class Classifier(Parameters):
         _native.call("lacuna_model_save", self._fitted(), _native.path_text(path))
 
     @classmethod
-    def load(cls, path: "os.PathLike[str] | str") -> "Classifier":
-        """Reads a model file, of `lacuna train` or of save."""
+    def load(cls, path: "os.PathLike[str] | str", device: Optional[str] = None) -> "Classifier":
+        """Reads a model file, of `lacuna train` or of save. device : where it computes, as in the constructor."""
         if not os.path.exists(path):
             raise FileNotFoundError(2, "there is no such model file", os.fspath(path))
+        _fit.set_device(device)
         model = _native.made(_native.Model, "lacuna_model_load", _native.path_text(path))
         about = model.describe()
         changed = {python_name(entry["name"]): typed(entry)
                    for entry in _native.call_json("lacuna_model_settings", model)
                    if entry["value"] != entry["default"]}
-        loaded = cls(about["method"], about["preset"] or None, seed=about["notes"].get("seed", 1), **changed)
+        loaded = cls(about["method"], about["preset"] or None, seed=about["notes"].get("seed", 1), device=device,
+                     **changed)
         loaded._adopt(model, [], False)
-        loaded._columns = {view["name"]: view["column_names"] for view in about["views"] if view.get("column_names")}
         return loaded
 
     def _more_tags(self) -> "dict[str, Any]":

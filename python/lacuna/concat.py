@@ -10,7 +10,8 @@ import numpy as np
 
 from . import _views
 from ._native import DataError
-from .classifier import Classifier, Parameters, not_fitted, with_settings
+from ._parameters import Estimator, not_fitted, with_settings
+from .classifier import Classifier
 
 FEW = 8  # rows
 
@@ -32,7 +33,7 @@ def _sklearn(module: str, name: str, otherwise: Any) -> Any:
 
 
 @with_settings
-class ConcatClassifier(Parameters):
+class ConcatClassifier(Estimator):
     """A classifier for one matrix X whose columns are the views, side by side.
 
     Pipeline, GridSearchCV, cross_validate and the other tools of scikit-learn take it as one of their own. y holds one
@@ -41,9 +42,9 @@ class ConcatClassifier(Parameters):
     Parameters
     ----------
     views : the columns of each view: (first, last + 1), a list of column numbers, or a list of column names of a
-        DataFrame; in a list, or in a dict by name. None: all columns are one view. A row that is NaN in all columns of
-        a view does not have it.
-    method, preset, seed, hold_out, threads, verbose, **settings : as in Classifier.
+        DataFrame; in a list, or in a dict by name. Every column belongs to one view. None: all columns are one view. A
+        row that is NaN in all columns of a view does not have it.
+    method, preset, seed, hold_out, threads, device, verbose, **settings : as in Classifier.
 
     >>> import lacuna
     >>> from sklearn.datasets import load_iris
@@ -53,20 +54,12 @@ class ConcatClassifier(Parameters):
     ((150,), True)
     """
 
-    _own = frozenset({"views", "method", "preset", "seed", "hold_out", "threads", "verbose"})
-    _estimator_type = "classifier"
+    _own = Estimator._own | {"views"}
 
-    def __init__(self, views: Optional[Any] = None, method: Optional[str] = None, preset: Optional[str] = None, *,
-                 seed: int = 1, hold_out: float = .15, threads: Optional[int] = None, verbose: bool = False,
-                 **settings: Any) -> None:
+    def __init__(self, views: Optional[Any] = None, method: Optional[str] = None, preset: Optional[str] = None,
+                 **parameters: Any) -> None:
+        super().__init__(method, preset, **parameters)
         self.views = views
-        self.method = method
-        self.preset = preset
-        self.seed = seed
-        self.hold_out = hold_out
-        self.threads = threads
-        self.verbose = verbose
-        self._take_settings(settings)
 
     # ---- input
 
@@ -133,11 +126,27 @@ class ConcatClassifier(Parameters):
         found = {name: self._one_view(name, columns, width) for name, columns in given}
         if not found:
             raise DataError("views is empty: there is nothing to learn from")
+        self._check_partition(found, width)
         return found
+
+    def _check_partition(self, views: "dict[str, Any]", width: int) -> None:
+        """Every column of X belongs to one view."""
+        count = np.zeros(width, dtype=int)
+        for columns in views.values():
+            np.add.at(count, np.arange(width)[columns], 1)
+        names = getattr(self, "feature_names_in_", None)
+        told = [f"{what} {', '.join(str(j) if names is None else repr(names[j]) for j in found[:5])}"
+                f"{', ...' if len(found) > 5 else ''} ({len(found)} of {width})"
+                for what, found in (("no view has the columns", np.flatnonzero(count == 0)),
+                                    ("several views have the columns", np.flatnonzero(count > 1))) if len(found)]
+        if told:
+            raise DataError(f"views: {'; '.join(told)}; every column of X belongs to one view, so leave out of X what is "
+                            "not to be used")
 
     def _one_view(self, name: str, columns: Any, width: int) -> Any:
         if isinstance(columns, slice):
             return columns
+        pair = isinstance(columns, tuple)
         columns = list(columns)
         if columns and all(isinstance(column, str) for column in columns):
             order = {column: k for k, column in enumerate(getattr(self, "feature_names_in_", []))}
@@ -145,7 +154,7 @@ class ConcatClassifier(Parameters):
             if lost:
                 raise DataError(f"view '{name}': X has no column '{lost[0]}'")
             return [order[column] for column in columns]
-        if isinstance(self._given(name), tuple) and len(columns) == 2:
+        if pair and len(columns) == 2:
             first, last = columns
             if not 0 <= first < last <= width:
                 raise DataError(f"view '{name}' is columns {first} to {last - 1}, X has {width} (0 to {width - 1})")
@@ -156,9 +165,6 @@ class ConcatClassifier(Parameters):
         if not columns:
             raise DataError(f"view '{name}' has no columns")
         return columns
-
-    def _given(self, name: str) -> Any:
-        return self.views[name] if isinstance(self.views, dict) else self.views[int(name[4:])]
 
     def _split(self, X: Any) -> "dict[str, Any]":
         return {name: X[:, columns] for name, columns in self._columns().items()}
@@ -207,6 +213,8 @@ class ConcatClassifier(Parameters):
             self.classes_, code = np.unique(y, return_inverse=True)
         except TypeError:
             raise DataError("Unknown label type: y mixes texts and numbers, or holds what is neither") from None
+        if len(self.classes_) == 1:
+            raise DataError(f"y has one class, {self.classes_[0]!r}: there is nothing to tell it from")
         values = np.zeros((len(y), len(self.classes_)), dtype=np.int8)
         values[np.arange(len(y)), code] = 1
         labels = _views.Labels(values)
@@ -230,11 +238,10 @@ class ConcatClassifier(Parameters):
             raise KeyboardInterrupt
         return self
 
-    def _scores(self, X: Any) -> np.ndarray:
-        inner = getattr(self, "_classifier", None)
-        if inner is None:
+    def _inner(self) -> Classifier:
+        if not hasattr(self, "_classifier"):
             raise not_fitted(self)
-        return self._whole(X, inner.predict_proba)
+        return self._classifier
 
     def _whole(self, X: Any, use: Callable[[Any], np.ndarray]) -> np.ndarray:
         """Few rows are computed in another way than many, which rounds otherwise: here no row depends on the others."""
@@ -246,8 +253,8 @@ class ConcatClassifier(Parameters):
             return use(self._split(X))[:rows]
 
     def predict_proba(self, X: Any) -> np.ndarray:
-        """Probabilities of the classes, which add up to 1; or of each of several labels."""
-        scores = self._scores(X)
+        """Probabilities of the classes, which add up to 1; or of each of several labels. NaN where an item has no view."""
+        scores = self._whole(X, self._inner().predict_proba)
         if self.multilabel_:
             return scores
         scores = np.clip(scores.astype(np.float64), 1e-12, None)
@@ -259,29 +266,32 @@ class ConcatClassifier(Parameters):
     def decision_function(self, X: Any) -> np.ndarray:
         """Log-odds of the second of two classes, logarithms of the probabilities of more; for several labels what is
         above 0 is predicted."""
-        if not hasattr(self, "_classifier"):
-            raise not_fitted(self)
+        inner = self._inner()
         if self.multilabel_:
-            return self._whole(X, self._classifier.decision_function)
+            return self._whole(X, inner.decision_function)
         logs = self.predict_log_proba(X)
         return logs[:, 1] - logs[:, 0] if logs.shape[1] == 2 else logs
 
     def predict(self, X: Any) -> np.ndarray:
-        """The most probable class of each item; or 1 and 0 for each of several labels."""
-        if not hasattr(self, "_classifier"):
-            raise not_fitted(self)
+        """The most probable class of each item; or 1 and 0 for each of several labels (0 where an item has no view). An
+        item without any view has no most probable class: that is a ValueError."""
+        inner = self._inner()
         if self.multilabel_:
-            return self._whole(X, self._classifier.predict).astype(np.int64)
-        return self.classes_[np.argmax(self.predict_proba(X), axis=1)]
+            return self._whole(X, inner.predict).astype(np.int64)
+        probabilities = self.predict_proba(X)
+        bare = np.flatnonzero(np.isnan(probabilities[:, 0]))
+        if len(bare):
+            raise DataError(f"row {bare[0]} has no view, so that no class can be told ({len(bare)} such rows); leave them "
+                            "out, or use predict_proba, which gives NaN")
+        return self.classes_[np.argmax(probabilities, axis=1)]
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
         """Share of the items whose class is right; average precision over the known labels where there are several."""
-        if not hasattr(self, "_classifier"):
-            raise not_fitted(self)
+        inner = self._inner()
         if self.multilabel_:
             if sample_weight is not None:
                 raise ValueError("average precision takes no sample_weight")
-            return self._classifier.score(self._split(self._matrix(X, fitting=False)), y)
+            return inner.score(self._split(self._matrix(X, fitting=False)), y)
         return float(np.average(self.predict(X) == np.asarray(y).ravel(), weights=sample_weight))
 
     def __sklearn_is_fitted__(self) -> bool:

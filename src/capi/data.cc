@@ -24,13 +24,6 @@ Table<T> borrowed_row(const T* values, std::size_t count) {
   return borrowed(values, 1, count, count);
 }
 
-template <class T>
-bool all_nan(std::span<const T> row) {
-  for (const T x : row)
-    if (!std::isnan(x)) return false;
-  return true;
-}
-
 // A NaN in the first column is the sign to look at the whole row: most rows cost one look.
 template <class T>
 std::vector<std::uint8_t> presence(MatrixView<const T> values, const std::uint8_t* given) {
@@ -213,10 +206,7 @@ lacuna_status lacuna_data_read(const char* path, const lacuna_setting* settings,
                                lacuna_data** data, lacuna_error** error) {
   return guarded(error, [&] {
     need(data, "data") = nullptr;
-    ReadOptions read;
-    Options options;
-    read.declare(options);
-    capi::apply(options, settings, count, "reading");
+    const auto read = capi::from_settings<ReadOptions>(settings, count, "reading");
     *data = new lacuna_data{read_dataset(capi::text_of(path, "path"), read)};
   });
 }
@@ -233,11 +223,8 @@ lacuna_status lacuna_data_simulate(const lacuna_setting* settings, size_t count,
                                    lacuna_error** error) {
   return guarded(error, [&] {
     need(data, "data") = nullptr;
-    SimulateOptions simulation;
-    Options options;
-    simulation.declare(options);
-    capi::apply(options, settings, count, "the simulator");
-    *data = new lacuna_data{simulate(simulation).data};
+    *data = new lacuna_data{
+        simulate(capi::from_settings<SimulateOptions>(settings, count, "the simulator")).data};
   });
 }
 

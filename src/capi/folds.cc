@@ -13,10 +13,7 @@ lacuna_status lacuna_folds_new(const lacuna_data* data, const lacuna_setting* se
                                lacuna_folds** folds, lacuna_error** error) {
   return guarded(error, [&] {
     need(folds, "folds") = nullptr;
-    MaskOptions mask;
-    Options options;
-    mask.declare(options);
-    capi::apply(options, settings, count, "masks");
+    const auto mask = capi::from_settings<MaskOptions>(settings, count, "masks");
     *folds = new lacuna_folds{make_folds(need(data, "data").set, mask)};
   });
 }

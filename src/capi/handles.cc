@@ -8,6 +8,7 @@
 
 #include "base/threads.h"
 #include "data/names.h"
+#include "ops/device.h"
 
 namespace lacuna::capi {
 namespace {
@@ -46,8 +47,8 @@ lacuna_status put(lacuna_error** error, lacuna_status status, const char* messag
 }
 
 const char* type_of(const Option& option) {
-  static constexpr const char* kNames[] = {"bool",   "integer", "integer", "integer",
-                                           "number", "text",    "texts",   "numbers", "text"};
+  static constexpr const char* kNames[] = {"bool", "integer", "integer", "integer", "number",
+                                           "text", "texts",   "numbers", "text"};
   static_assert(std::variant_size_v<Option::Target> == std::size(kNames));
   return kNames[option.target.index()];
 }
@@ -145,6 +146,10 @@ void lacuna_error_free(lacuna_error* error) {
 
 void lacuna_free(void* memory) {
   std::free(memory);
+}
+
+lacuna_status lacuna_set_device(const char* device, lacuna_error** error) {
+  return capi::guarded(error, [&] { set_device(parse_device(capi::text_of(device, "device"))); });
 }
 
 lacuna_status lacuna_set_threads(int count, lacuna_error** error) {

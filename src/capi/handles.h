@@ -3,8 +3,10 @@
 
 #include <lacuna.h>
 
+#include <cmath>
 #include <nlohmann/json_fwd.hpp>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -58,6 +60,14 @@ T& need(T* pointer, const char* name) {
   if (pointer == nullptr) fail(Exit::usage, "the argument '{}' is NULL", name);
   return *pointer;
 }
+// Nothing is known: a row of a view that is missing, the scores of an item without any view.
+template <class T>
+bool all_nan(std::span<const T> row) {
+  for (const T x : row)
+    if (!std::isnan(x)) return false;
+  return true;
+}
+
 std::string text_of(const char* text, const char* name);  // as need()
 std::vector<std::string> texts_of(const char* const* texts, std::size_t count, const char* name);
 
@@ -65,6 +75,14 @@ char* copied(const std::string& text);         // for the caller, who calls lacu
 char* copied(const nlohmann::json& document);  // invalid UTF-8 is replaced
 
 void apply(Options& options, const lacuna_setting* settings, std::size_t count, const std::string& where);
+template <class T>  // options of a verb
+T from_settings(const lacuna_setting* settings, std::size_t count, const std::string& where) {
+  T values;
+  Options options;
+  values.declare(options);
+  apply(options, settings, count, where);
+  return values;
+}
 nlohmann::json described(const Options& options);
 
 const Model& fitted(const lacuna_model* model);  // Exit::usage before a fit

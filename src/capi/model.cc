@@ -1,7 +1,9 @@
 // Models: settings, fits with callbacks, predictions, files.
+#include <algorithm>
 #include <cmath>
 #include <cstdlib>
 #include <cstring>
+#include <limits>
 #include <nlohmann/json.hpp>
 
 #include "base/tensors.h"
@@ -9,6 +11,7 @@
 #include "data/protocol.h"
 #include "experiments/details.h"
 #include "experiments/report.h"
+#include "methods/explain.h"
 
 namespace lacuna::capi {
 namespace {
@@ -80,8 +83,7 @@ void check_alike(const Dataset& train, const Dataset& val) {
          val.label_names.size(), train.label_names.size());
 }
 
-// What is used is what is saved: a network keeps other forms of its weights while it learns, with which scores
-// may differ in their last bits from those of its file.
+// What is kept is what is saved: the state of the optimizer, several times as large, goes.
 void adopt(lacuna_model& handle, std::optional<Model> fresh) {
   auto validation = fresh->validation();
   auto bytes = std::make_shared<const std::string>(fresh->tensors().text());
@@ -97,9 +99,21 @@ nlohmann::json metrics_of(const Metrics& metrics) {
   return values;
 }
 
+// Rows of NaN alone are those of items without any view.
 MatrixView<const float> scores_of(const Model& model, const float* scores, std::size_t rows) {
   if (rows > 0) need(scores, "scores");
-  return {scores, rows, model.label_names().size()};
+  const MatrixView<const float> view(scores, rows, model.label_names().size());
+  for (std::size_t i = 0; i < rows; ++i)
+    for (std::size_t j = 0; j < view.cols; ++j)
+      if (std::isnan(view(i, j)) && !all_nan(view.row(i)))
+        fail(Exit::data, "the score of row {}, label {} is NaN, others of the row are not", i, j);
+  return view;
+}
+
+bool has_view(const Dataset& set, std::size_t row) {
+  for (std::size_t v = 0; v < set.views.size(); ++v)
+    if (set.has(row, v)) return true;
+  return false;
 }
 
 }  // namespace
@@ -188,11 +202,7 @@ lacuna_status lacuna_model_fit(lacuna_model* model, const lacuna_data* data,
     if (used.validation != nullptr) {
       capi::check_alike(set, used.validation->set);
       rows = {select_all(set), select_all(used.validation->set)};
-      std::erase_if(rows.learn.rows, [&](std::uint32_t i) {  // nothing can be learned from such items
-        for (std::size_t v = 0; v < set.views.size(); ++v)
-          if (set.has(i, v)) return false;
-        return true;
-      });
+      drop_rows_without_view(rows.learn);
     }
     Model fresh = capi::same_settings(need(model, "model").plan);
     apply_protocol(Protocol::strict, fresh.options());
@@ -229,8 +239,13 @@ lacuna_status lacuna_model_predict(const lacuna_model* model, const lacuna_data*
     need(scores, "scores");
     const std::size_t labels = fitted.label_names().size();
     fitted.predict(select_all(set), [&](std::size_t begin, MatrixView<const float> block) {
-      for (std::size_t i = 0; i < block.rows; ++i)
-        std::memcpy(scores + (begin + i) * labels, block.row(i).data(), labels * sizeof(float));
+      for (std::size_t i = 0; i < block.rows; ++i) {
+        float* const row = scores + (begin + i) * labels;
+        if (capi::has_view(set, begin + i))
+          std::memcpy(row, block.row(i).data(), labels * sizeof(float));
+        else
+          std::fill_n(row, labels, std::numeric_limits<float>::quiet_NaN());
+      }
     });
   });
 }
@@ -241,7 +256,9 @@ lacuna_status lacuna_model_decide(const lacuna_model* model, const float* scores
     const Model& fitted = capi::fitted(model);
     const auto view = capi::scores_of(fitted, scores, rows);
     if (view.empty()) return;
-    const Matrix<std::uint8_t> result = fitted.decide(view);
+    Matrix<std::uint8_t> result = fitted.decide(view);
+    for (std::size_t i = 0; i < rows; ++i)
+      if (capi::all_nan(view.row(i))) std::ranges::fill(result.row(i), std::uint8_t{0});
     std::memcpy(&need(decided, "decided"), result.data(), result.values().size());
   });
 }
@@ -252,6 +269,28 @@ lacuna_status lacuna_model_calibrate(const lacuna_model* model, float* scores, s
     const Model& fitted = capi::fitted(model);
     capi::scores_of(fitted, scores, rows);
     fitted.calibrate(MatrixView<float>(scores, rows, fitted.label_names().size()));
+  });
+}
+
+lacuna_status lacuna_explain(const lacuna_model* model, const lacuna_data* data, double* score, double* base,
+                             double* values, lacuna_error** error) {
+  return guarded(error, [&] {
+    const Model& fitted = capi::fitted(model);
+    const Dataset& set = need(data, "data").set;
+    need(score, "score"), need(base, "base"), need(values, "values");
+    const std::size_t labels = fitted.label_names().size();
+    explain(fitted, select_all(set), {}, [&](std::size_t begin, const Explanation& part) {
+      const auto put = [&](const Matrix<double>& from, double* to) {
+        std::ranges::copy(from.values(), to + begin * labels);
+      };
+      put(part.score, score);
+      put(part.base, base);
+      for (std::size_t v = 0; v < part.values.size(); ++v)
+        put(part.values[v], values + v * set.rows * labels);
+      for (std::size_t i = 0; i < part.score.rows(); ++i)
+        if (!capi::has_view(set, begin + i))
+          std::fill_n(score + (begin + i) * labels, labels, std::numeric_limits<double>::quiet_NaN());
+    });
   });
 }
 
@@ -273,8 +312,9 @@ lacuna_status lacuna_model_describe(const lacuna_model* model, char** json, lacu
                                {"validation", nullptr},
                                {"notes", shown.notes()}};
     if (model->fitted) {
-      for (const auto& view : shown.preparation().views())
-        document["views"].push_back({{"name", view.name}, {"columns", view.columns}});
+      for (const auto& view : shown.columns().views())
+        document["views"].push_back(
+            {{"name", view.view}, {"columns", view.count}, {"column_names", view.names}});
       const Calibration& calibration = shown.calibration();
       for (std::size_t j = 0; j < shown.label_names().size(); ++j) {
         const bool known = !calibration.empty() && !calibration.thresholds().empty();
@@ -330,7 +370,11 @@ lacuna_status lacuna_model_report(const lacuna_model* model, const lacuna_data* 
   return guarded(error, [&] {
     need(html, "html") = nullptr;
     const Model& fitted = capi::fitted(model);
-    const Dataset& set = need(data, "data").set;
+    const Dataset& given = need(data, "data").set;
+    Selection rows = select_all(given);
+    drop_rows_without_view(rows);
+    if (rows.rows.empty()) fail(Exit::data, "{} has no item with a view", given.name);
+    const Dataset set = rows.rows.size() == given.rows ? given : select_rows(given, rows.rows);
     const Traits traits = fitted.method().traits();
     if (set.labels.empty()) fail(Exit::data, "{} has no labels to compare with", set.name);
     if (set.label_names != fitted.label_names())

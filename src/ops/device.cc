@@ -3,6 +3,7 @@
 #include <dlfcn.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <algorithm>
 #include <cstdlib>
 #include <filesystem>
@@ -175,8 +176,8 @@ std::string device_name(Device device) {
 }
 
 namespace {
-Device& chosen_device() {
-  static Device device;
+std::atomic<Device>& chosen_device() {
+  static std::atomic<Device> device{Device{}};
   return device;
 }
 }  // namespace

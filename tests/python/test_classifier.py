@@ -2,6 +2,7 @@
 import concurrent.futures
 import copy
 import io
+import json
 import multiprocessing
 import os
 import pickle
@@ -107,7 +108,8 @@ class Parameters(Case):
         Xs["absent"] = np.full((300, 3), np.nan)
         found = clf.explain(Xs)
         np.testing.assert_allclose(found.base + found.values.sum(axis=0), found.score, atol=1e-9)
-        np.testing.assert_allclose(found.score, lacuna.explain.log_odds(clf.predict_proba(Xs)))
+        p = clf.predict_proba(Xs).astype(np.float64)
+        np.testing.assert_allclose(1 / (1 + np.exp(-found.score)), p, atol=1e-6)
         self.assertEqual(np.abs(found.values[2]).max(), 0)
         for j in range(2):
             told = [found.values[v][Y[:, j] == 1, j].mean() - found.values[v][Y[:, j] == 0, j].mean() for v in range(2)]
@@ -115,7 +117,18 @@ class Parameters(Case):
         best = found.item(0, top=1)[0]
         self.assertEqual(best["label"], clf.predict_tags(Xs, top=1)[0][0])
         self.assertAlmostEqual(best["base"] + sum(best["views"].values()), best["score"])
-        self.assertEqual(clf.explain({"telling": Xs["telling"][:2]}).values.shape, (1, 2, 2))
+        alone = clf.explain({"telling": Xs["telling"][:2]})
+        self.assertEqual(alone.values.shape, (3, 2, 2))
+        self.assertEqual(np.abs(alone.values[1:]).max(), 0)
+        data.write(self.folder / "toy.npz")
+        clf = lacuna.Classifier(**FAST).fit(data)
+        clf.save(self.folder / "m.safetensors")
+        theirs = json.loads(program("explain", self.folder / "m.safetensors", self.folder / "toy.npz", "--json", "--top", 2))
+        for i, item in enumerate(theirs["items"]):
+            for one, other in zip(clf.explain(data).item(i, top=2), item["tags"]):
+                self.assertEqual(one["label"], other["label"])
+                for view, value in other["views"].items():
+                    self.assertAlmostEqual(one["views"][view], value, places=8)
 
     def test_validation_rows_of_ones_own(self):
         data = toy()
@@ -220,6 +233,101 @@ def killed():
     os.kill(os.getpid(), signal.SIGKILL)
 
 
+class WithoutAnyView(Case):
+    """Nothing is said of an item of which nothing is known."""
+
+    def setUp(self):
+        super().setUp()
+        self.data = toy()
+        self.Xs = {name: np.array(X) for name, X in self.data.Xs.items()}
+        for X in self.Xs.values():
+            X[[3, 7]] = np.nan
+        self.others = np.setdiff1d(np.arange(120), [3, 7])
+
+    def test_no_scores_and_no_tags(self):
+        for settings in (FAST, {"method": "naim3l"}, {**FAST, "aim": "top=2"}, {**FAST, "hold_out": 0}):
+            clf = lacuna.Classifier(**settings).fit(self.Xs, self.data.Y)
+            for calibrated in (None, False) if settings.get("hold_out") == 0 else (None, True, False):
+                p = clf.set_params(calibrated=calibrated).predict_proba(self.Xs)
+                self.assertTrue(np.isnan(p[[3, 7]]).all())
+                self.assertTrue(np.isfinite(p[self.others]).all())
+            self.assertTrue(np.isnan(clf.decision_function(self.Xs)[[3, 7]]).all())
+            self.assertEqual(clf.predict(self.Xs)[[3, 7]].max(), 0)
+            tags = clf.predict_tags(self.Xs)
+            self.assertEqual((tags[3], tags[7]), ([], []))
+            best = clf.predict_tags(self.Xs, top=2)
+            self.assertEqual([len(best[i]) for i in (2, 3, 7, 8)], [2, 0, 0, 2])
+            self.assertTrue(np.isnan(clf.explain(self.Xs).score[[3, 7]]).all())
+
+    def test_figures_leave_them_out(self):
+        clf = lacuna.Classifier(**FAST).fit(self.Xs, self.data.Y)
+        Y = self.data.Y
+        rest = {name: X[self.others] for name, X in self.Xs.items()}
+        self.assertEqual(clf.score(self.Xs, Y), clf.score(rest, Y[self.others]))
+        scores, decided = clf.predict_proba(self.Xs), clf.predict(self.Xs)
+        self.assertEqual(lacuna.metrics.evaluate(Y, scores, decided),
+                         lacuna.metrics.evaluate(Y[self.others], scores[self.others], decided[self.others]))
+        np.testing.assert_array_equal(lacuna.metrics.per_label(Y, scores)["AP"],
+                                      lacuna.metrics.per_label(Y[self.others], scores[self.others])["AP"])
+        scores[0, 1] = np.nan
+        with self.refused(lacuna.DataError, "row 0, label 1"):
+            lacuna.metrics.evaluate(Y, scores)
+        with self.refused(lacuna.DataError, "none of the 120 items"):
+            lacuna.metrics.evaluate(Y, np.full(Y.shape, np.nan))
+        self.assertIn("118", clf.report(self.Xs, Y).html)
+
+    def test_one_class_cannot_be_told(self):
+        X = np.hstack(list(self.Xs.values()))
+        clf = lacuna.ConcatClassifier(**FAST).fit(X, self.data.Y[:, 0].astype(int))
+        self.assertTrue(np.isnan(clf.predict_proba(X)[[3, 7]]).all())
+        with self.refused(ValueError, "row 3", "2 such rows"):
+            clf.predict(X)
+        self.assertEqual(clf.predict(X[self.others]).shape, (118,))
+
+
+class Learnable(Case):
+    """As the program: what can teach nothing is refused, what will be weak is told."""
+
+    def test_nothing_to_learn(self):
+        data = toy()
+        for Y, word in ((np.full((120, 3), np.nan), "none has both"), (np.ones((120, 3)), "known yes"),
+                        (np.zeros((120, 3)), "known positive")):
+            with self.refused(lacuna.DataError, "nothing can be learned", word):
+                lacuna.Classifier(**FAST).fit(data.Xs, Y)
+            with self.refused(lacuna.DataError, "nothing can be learned", word):
+                part = {name: X[:60] for name, X in data.Xs.items()}
+                lacuna.Classifier(**FAST).fit(part, Y[:60], validation=(part, Y[:60]))
+
+    def test_what_will_be_weak(self):
+        data = toy()
+        Xs, Y = {name: np.array(X) for name, X in data.Xs.items()}, data.Y
+        name = data.view_names[1]
+        Xs[name][:] = np.nan
+        Y[:, 2] = 0
+        with warnings.catch_warnings(record=True) as told:
+            warnings.simplefilter("always")
+            lacuna.Classifier(**FAST).fit(Xs, Y, classes=data.label_names)
+        said = "\n".join(str(warning.message) for warning in told)
+        self.assertIn(f"1 of 3 views is in no row to learn from, so that nothing is learned about it: '{name}'", said)
+        self.assertIn(f"1 of 5 labels have no known positive and cannot be learned: '{data.label_names[2]}'", said)
+
+
+class Device(Case):
+    def test_the_device_is_a_parameter(self):
+        data = toy()
+        self.assertEqual(clone(lacuna.Classifier(device="cpu")).get_params()["device"], "cpu")
+        here = lacuna.Classifier(**FAST).fit(data)
+        there = lacuna.Classifier(device="cpu", **FAST).fit(data)
+        same(self, here.predict_proba(data), there.predict_proba(data))
+        there.save(self.folder / "m.safetensors")
+        same(self, lacuna.Classifier.load(self.folder / "m.safetensors", device="cpu").predict_proba(data),
+             here.predict_proba(data))
+        with self.refused(lacuna.UsageError, "'nowhere'"):
+            lacuna.Classifier(device="nowhere", **FAST).fit(data)
+        with self.refused(lacuna.UsageError, "cuda"):
+            lacuna.ConcatClassifier(device="cuda:99", **FAST).fit(np.ones((30, 2)), [0, 1, 1] * 10)
+
+
 class Stopping(Case):
     def test_a_callback_stops_with_the_model_so_far(self):
         data, seen = toy(), []
@@ -271,8 +379,12 @@ class Stopping(Case):
             from sklearn.base import clone
             X, y = np.hstack(list(data.Xs.values())), data.Y[:, 0].astype(int)
             clf = lacuna.ConcatClassifier(epochs=100000, members=1)
-            import threading, time
-            threading.Timer(2, lambda: print("ready", flush=True)).start()
+            from lacuna import _fit
+            told = _fit.Monitor.progress
+            def progress(self, user, epoch):
+                ready({"epoch": epoch.contents.epoch})
+                return told(self, user, epoch)
+            _fit.Monitor.progress = progress
             try:
                 clf.fit(X, y)
             except KeyboardInterrupt:

@@ -22,9 +22,8 @@ class BitForBit(Case):
         clf = lacuna.Classifier(**parameters).fit(self.data)
         raw = clf.set_params(calibrated=False).predict_proba(self.data)
         same(self, raw, np.load(scores))
-        if parameters.get("method") is None:
-            clf.save(self.folder / "own.safetensors")
-            self.assertEqual((self.folder / "own.safetensors").read_bytes(), model.read_bytes())
+        clf.save(self.folder / "own.safetensors")
+        self.assertEqual((self.folder / "own.safetensors").read_bytes(), model.read_bytes())
         same(self, lacuna.Classifier.load(model).set_params(calibrated=False).predict_proba(self.data.Xs), raw)
         return clf
 
@@ -35,6 +34,22 @@ class BitForBit(Case):
         self.compared("--epochs", 3, "--members", 1, "--seed", 9, "--hold-out", .3, epochs=3, members=1, seed=9, hold_out=.3)
         self.compared("--method", "naim3l", method="naim3l")
         self.compared("--method", "c2ae", "--epochs", 2, method="c2ae", epochs=2)
+
+    def test_every_method_saves_the_same_bytes(self):
+        for name in lacuna.methods():
+            known = lacuna.settings(name)
+            few = {key: value for key, value in {"epochs": 1, "rounds": 2, "iterations": 2}.items() if key in known}
+            with self.subTest(name):
+                self.compared("--method", name, *(part for key, value in few.items() for part in (f"--{key}", value)),
+                              method=name, **few)
+
+    def test_items_without_any_view(self):
+        Xs = {key: np.array(X) for key, X in self.data.Xs.items()}
+        for X in Xs.values():
+            X[[0, 9]] = np.nan
+        lacuna.dataset(Xs, self.data.Y, classes=self.data.label_names, name="toy").write(self.path)
+        self.data = lacuna.read(self.path)
+        self.assertTrue(np.isnan(self.compared("--epochs", 2, epochs=2).predict_proba(Xs)[[0, 9]]).all())
 
     def test_decisions_and_calibrated_probabilities(self):
         clf = self.compared("--epochs", 3, "--members", 1, epochs=3, members=1)

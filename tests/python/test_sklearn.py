@@ -109,6 +109,16 @@ class Tools(Case):
             with self.refused(lacuna.DataError, word):
                 lacuna.ConcatClassifier(views=views).fit(frame, self.y)
 
+    def test_every_column_belongs_to_one_view(self):
+        clf = lacuna.ConcatClassifier(views=[(0, 2), [1, 3]], **QUICK)
+        with self.refused(ValueError, "no view has the columns 2 (1 of 4)", "several views have the columns 1 (1 of 4)"):
+            clf.fit(self.X, self.y)
+        frame = pd.DataFrame(self.X, columns=list("abcd"))
+        with self.refused(ValueError, "no view has the columns 'b', 'd' (2 of 4)"):
+            lacuna.ConcatClassifier(views={"x": ["a"], "y": ["c"]}, **QUICK).fit(frame, self.y)
+        with self.refused(ValueError, "several views have the columns 0, 1, 2, 3 (4 of 4)"):
+            lacuna.ConcatClassifier(views=[slice(0, 4), slice(None)], **QUICK).fit(self.X, self.y)
+
     def test_the_same_as_the_classifier(self):
         data = toy()
         X = np.hstack(list(data.Xs.values()))

@@ -133,6 +133,16 @@ class Joins(Case):
         self.assertEqual(clf.predict_proba(few).shape, (120, 5))
         self.assertEqual(len(clf.predict_frame({first: Xs[first].iloc[:7]})), 7)
 
+    def test_a_loaded_model_knows_its_columns(self):
+        Xs, Y = self.frames()
+        lacuna.Classifier(**FAST).fit(Xs, Y).save(self.folder / "m.safetensors")
+        loaded = lacuna.Classifier.load(self.folder / "m.safetensors")
+        self.assertEqual(loaded.column_names_, {name: list(X.columns) for name, X in Xs.items()})
+        same(self, loaded.predict_proba({name: X.iloc[:, ::-1] for name, X in Xs.items()}), loaded.predict_proba(Xs))
+        first = list(Xs)[0]
+        with self.refused(lacuna.ModelMismatch, "does not have", f"{first}_5"):
+            loaded.predict({first: Xs[first].iloc[:, :5]})
+
     def test_columns_are_matched_by_name(self):
         Xs, Y = self.frames()
         clf = lacuna.Classifier(**FAST).fit(Xs, Y)
