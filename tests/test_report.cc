@@ -15,9 +15,9 @@
 #include "base/files.h"
 #include "base/random.h"
 #include "data/readers.h"
-#include "experiments/bench.h"
 #include "experiments/details.h"
 #include "experiments/statistics.h"
+#include "experiments/work.h"
 #include "temporary.h"
 
 namespace lacuna {

@@ -16,15 +16,15 @@
 #include "base/text.h"
 #include "base/threads.h"
 #include "cli/terminal.h"
-#include "ops/device.h"
 #include "cli/verbs.h"
-#include "experiments/bench.h"
 #include "experiments/machine.h"
 #include "experiments/paper.h"
 #include "experiments/report.h"
 #include "experiments/results.h"
 #include "experiments/settings_file.h"
 #include "experiments/statistics.h"
+#include "experiments/work.h"
+#include "ops/device.h"
 
 namespace lacuna::cli {
 namespace {
@@ -80,7 +80,8 @@ void run_apart(const PlannedCell& cell, const BenchOptions& bench) {
                                     "cell",      cell.id,
                                     "--spec",    cell.spec.json().dump(),
                                     "--out",     bench.out,
-                                    "--threads", std::to_string(bench.threads), "--device", bench.device};
+                                    "--threads", std::to_string(bench.threads),
+                                    "--device",  bench.device};
   if (bench.keep_scores) words.push_back("--keep-scores");
   std::vector<char*> argv;
   for (auto& word : words) argv.push_back(word.data());

@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "experiments/bench.h"
+#include "experiments/plan.h"
 
 namespace lacuna {
 

@@ -1,0 +1,162 @@
+#include "experiments/work.h"
+
+#include <chrono>
+#include <map>
+#include <set>
+#include <thread>
+
+#include "base/error.h"
+#include "base/text.h"
+#include "experiments/machine.h"
+
+namespace lacuna {
+
+using nlohmann::json;
+
+std::string epoch_text(const EpochRecord& record) {
+  return (record.members > 1 ? fmt::format("member {} of {}, ", record.member + 1, record.members) : "") +
+         fmt::format("epoch {} of {}", record.epoch, record.epochs);
+}
+
+std::string BenchProgress::text() const {
+  std::string line = fmt::format("{} of {} done", done, total);
+  if (failed > 0) line += fmt::format(", {} failed", failed);
+  if (elsewhere > 0) line += fmt::format(", {} run by other processes", elsewhere);
+  if (seconds_left > 0) line += fmt::format(", about {} left", duration_text(seconds_left));
+  if (untimed > 0)
+    line += fmt::format("{} {} cells of methods not timed yet", seconds_left > 0 ? " and" : ",", untimed);
+  return line + "; " + note;
+}
+
+std::string run_claimed(const Claim& claim, const CellSpec& spec, const BenchOptions& options,
+                        CellStore& store, Shelf& shelf, const EpochWatch& watch) {
+  std::string error;
+  Exit code = Exit::failed;
+  try {
+    const CellFiles files = run_cell(spec, shelf, watch);
+    store.finish(claim, files.text(options.keep_scores));
+    return files.result.contains("metrics")
+               ? fmt::format(": {} {:.4f}", options.metric, files.result["metrics"].value(options.metric, 0.))
+               : "";
+  } catch (const Error& caught) {
+    if (caught.code() == Exit::interrupted) throw;
+    error = caught.what();
+    code = caught.code();
+  } catch (const std::exception& caught) {
+    error = caught.what();
+  }
+  store.fail(claim, {{"schema", "lacuna.failure.1"},
+                     {"spec", spec.json()},
+                     {"error", error},
+                     {"code", static_cast<int>(code)}});
+  return " failed: " + error;
+}
+
+BenchOutcome work_off(const Plan& plan, const BenchOptions& options, CellStore& store, Shelf& shelf,
+                      const std::function<void(const BenchProgress&)>& tell,
+                      const std::function<void(const PlannedCell&)>& apart) {
+  using State = CellStore::State;
+  // One cell may stand at several places; it is run once.
+  std::vector<const PlannedCell*> cells;
+  std::set<std::string> seen;
+  for (const auto& cell : plan.cells)
+    if (seen.insert(cell.id).second) cells.push_back(&cell);
+  if (options.retry_failed)
+    for (const auto* cell : cells) store.forget_failure(cell->id);
+
+  store.sweep();
+  BenchOutcome outcome;
+  std::map<std::string, std::pair<double, std::size_t>> seconds_of;  // by method and data
+  const auto group = [](const PlannedCell& cell) {
+    return cell.spec.method.text() + "\n" + cell.spec.data.path;
+  };
+  const auto timed = [&](const PlannedCell& cell, double seconds) {
+    auto& sum = seconds_of[group(cell)];
+    sum.first += seconds;
+    ++sum.second;
+  };
+  for (const auto* cell : cells)  // an earlier run has timed some already
+    if (const json run = store.read(cell->id, "run.json"); run.is_object())
+      timed(*cell, run.at("seconds").value("total", 0.));
+  std::vector<State> states(cells.size(), State::open);
+  std::size_t running = cells.size();  // the cell that this process runs
+  double running_left = 0;
+  const auto report = [&](const std::string& note, bool inside) {
+    BenchProgress progress{.total = cells.size(), .inside = inside, .note = note};
+    progress.seconds_left = running_left;
+    for (std::size_t i = 0; i < cells.size(); ++i) {
+      if (states[i] == State::running && i != running)
+        states[i] = store.state(cells[i]->id);  // others finish theirs meanwhile
+      progress.done += states[i] == State::done;
+      progress.failed += states[i] == State::failed;
+      progress.elsewhere += states[i] == State::running && i != running;
+      if (states[i] != State::open) continue;
+      const auto at = seconds_of.find(group(*cells[i]));
+      if (at == seconds_of.end())
+        ++progress.untimed;
+      else
+        progress.seconds_left += at->second.first / static_cast<double>(at->second.second);
+    }
+    tell(progress);
+  };
+
+  for (;;) {
+    bool ran = false, waiting = false;
+    for (std::size_t i = 0; i < cells.size(); ++i) {
+      if (states[i] == State::done || states[i] == State::failed) continue;
+      const PlannedCell& cell = *cells[i];
+      auto claim = apart ? nullptr : store.claim(cell.id);
+      states[i] = store.state(cell.id);
+      if (apart ? states[i] != State::open : claim == nullptr) {
+        waiting = waiting || states[i] == State::running || states[i] == State::open;
+        continue;
+      }
+      const std::string what =
+          fmt::format("{} on {}, repetition {}", cell.place.at("method").get<std::string>(),
+                      cell.place.at("data").get<std::string>(), cell.spec.fold + 1);
+      states[i] = State::running;
+      running = i;
+      const auto known = seconds_of.find(group(cell));
+      running_left =
+          known == seconds_of.end() ? 0 : known->second.first / static_cast<double>(known->second.second);
+      report("running " + what, true);
+      const Stopwatch watch;
+      double told = 0;
+      std::string note = what;
+      if (apart) {
+        apart(cell);
+      } else {
+        note += run_claimed(*claim, cell.spec, options, store, shelf, [&](const EpochRecord& record) {
+          if (const double share = record.share_done(); share > 0)
+            running_left = watch.seconds() * (1 - share) / share;
+          if (watch.seconds() - told < .2) return;
+          told = watch.seconds();
+          report(fmt::format("running {}, {}", what, epoch_text(record)), true);
+        });
+        claim.reset();
+      }
+      note += ", " + duration_text(watch.seconds());
+      running = cells.size();
+      running_left = 0;
+      states[i] = store.state(cell.id);
+      if (states[i] == State::open) fail(Exit::failed, "the process of {} ended without a result", what);
+      timed(cell, watch.seconds());
+      ++outcome.ran;
+      ran = true;
+      report(note, false);
+    }
+    if (!waiting) break;
+    if (stop_requested) fail(Exit::interrupted, "interrupted");
+    if (!ran) {
+      report("waiting for cells that other processes run", false);
+      std::this_thread::sleep_for(std::chrono::seconds(1));
+    }
+  }
+  for (const State state : states) {
+    outcome.done += state == State::done;
+    outcome.failed += state == State::failed;
+  }
+  return outcome;
+}
+
+}  // namespace lacuna
