@@ -69,7 +69,7 @@ void run_table(const Dataset& data, const std::vector<std::string>& methods,
   const Plan plan = make_plan(Experiment::table, options, "lacuna bench table --data 'evil <set>'", shelf);
   CellStore store(options.out);
   record_plan(plan, options, store);
-  const BenchOutcome outcome = work_off(plan, options, store, shelf, [](const BenchProgress&) {});
+  const BenchOutcome outcome = work_off({&plan, 1}, options, store, shelf, [](const BenchProgress&) {});
   ASSERT_EQ(outcome.failed, 0u);
 }
 
@@ -109,6 +109,15 @@ TEST(Tables, FourFormsOfOneTable) {
   EXPECT_NE(table.latex().find("\\toprule"), std::string::npos);
   EXPECT_NE(table.html().find("<td class=\"n best\" data-v=\"0.41549\">0.415<small>±0.008</small></td>"),
             std::string::npos);
+}
+
+TEST(Tables, ShortTimesKeepTheirDigits) {
+  EXPECT_EQ(TableCell::significant(.000126).text, "0.000126");
+  EXPECT_EQ(TableCell::significant(.0374).text, "0.0374");
+  EXPECT_EQ(TableCell::significant(12.64).text, "12.6");
+  EXPECT_EQ(TableCell::significant(1264).text, "1264");
+  EXPECT_EQ(TableCell::significant(0).text, "0");
+  EXPECT_EQ(TableCell::significant(std::nan("")).text, "-");
 }
 
 TEST(Details, PrecisionRecallOfAKnownOrder) {
@@ -185,7 +194,7 @@ TEST(Report, EveryExperimentHasItsPart) {
     options.rates = {0, .4, .9};
     const Plan plan = make_plan(experiment, options, "lacuna bench", shelf);
     record_plan(plan, options, store);
-    const BenchOutcome outcome = work_off(plan, options, store, shelf, [](const BenchProgress&) {});
+    const BenchOutcome outcome = work_off({&plan, 1}, options, store, shelf, [](const BenchProgress&) {});
     EXPECT_EQ(outcome.failed, 0u) << experiment_name(experiment);
     // Two views: nine tenths of them cannot be missing.
     EXPECT_EQ(plan.remarks.size(), experiment == Experiment::missing ? 1u : 0u);

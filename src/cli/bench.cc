@@ -11,12 +11,15 @@
 #include <cstring>
 #include <filesystem>
 #include <optional>
+#include <set>
+#include <span>
 
 #include "base/error.h"
 #include "base/text.h"
 #include "base/threads.h"
 #include "cli/terminal.h"
 #include "cli/verbs.h"
+#include "experiments/forecast.h"
 #include "experiments/machine.h"
 #include "experiments/paper.h"
 #include "experiments/report.h"
@@ -114,13 +117,14 @@ void print_timing(const ExperimentResults& results) {
 
 // The results as they stand, for the terminal.
 void print_results(const ExperimentResults& results) {
+  if (results.kind == "timing") return print_timing(results);
   std::size_t repetitions = 0;
   for (const auto& data : results.data) {
     std::vector<std::string> header = {data.name};
     for (const auto& metric : paper_metrics()) header.push_back(metric);
     header.push_back("Ave.R");
     TextTable table(header);
-    const bool plain = results.kind == "table" || results.kind == "complete" || results.kind == "timing";
+    const bool plain = results.kind == "table" || results.kind == "complete";
     const std::vector<double> ranking = plain ? average_ranks(results, data.name) : std::vector<double>();
     for (std::size_t i = 0; i < results.methods.size(); ++i) {
       // Every place of the experiment is a row; without places there is one row a method.
@@ -166,19 +170,17 @@ nlohmann::json results_json(const ExperimentResults& results, const BenchOutcome
       {"failed", outcome.failed},   {"ran_here", outcome.ran}, {"cells", cells}};
 }
 
-// Works a plan off and says how it went; nothing where it was interrupted.
-std::optional<BenchOutcome> work_plan(const Plan& plan, const BenchOptions& bench, CellStore& store,
-                                      Shelf& shelf) {
-  // What is to be timed runs alone: its memory is its own, and nothing is warm from the cell before.
-  const std::function<void(const PlannedCell&)> apart = [&](const PlannedCell& cell) {
-    run_apart(cell, bench);
-  };
+// Works plans off and says how it went; nothing where it was interrupted.
+std::optional<BenchOutcome> work_plans(std::span<const Plan> plans, const BenchOptions& bench,
+                                       CellStore& store, Shelf& shelf) {
+  catch_signals();
   try {
     BenchDisplay display;
     return work_off(
-        plan, bench, store, shelf,
+        plans, bench, store, shelf,
         [&](const BenchProgress& progress) { display.show(progress.text(), progress.inside); },
-        plan.experiment == Experiment::timing ? apart : nullptr);
+        // What is to be timed runs alone: its memory is its own, and nothing is warm from the cell before.
+        [&](const PlannedCell& cell) { run_apart(cell, bench); });
   } catch (const Error& error) {
     if (error.code() != Exit::interrupted) throw;
     fmt::print(stderr, "interrupted; the same command with --resume goes on\n");
@@ -186,44 +188,64 @@ std::optional<BenchOutcome> work_plan(const Plan& plan, const BenchOptions& benc
   }
 }
 
-void print_plan_results(const Plan& plan, const CellStore& store, const BenchOutcome& outcome, bool json) {
-  std::fflush(stdout);
-  for (const auto& results : load_results(store)) {
-    if (results.name != plan.header.at("name").get<std::string>()) continue;
-    if (json)
-      fmt::print("{}\n", results_json(results, outcome).dump(1));
-    else
-      print_results(results);
-    if (!json && plan.experiment == Experiment::timing) print_timing(results);
-    std::fflush(stdout);  // before the words on stderr
+// The experiments of these plans, in their order, with what there is by now.
+std::vector<ExperimentResults> results_of(std::span<const Plan> plans, const CellStore& store) {
+  std::vector<ExperimentResults> found;
+  const auto all = load_results(store);
+  for (const Plan& plan : plans)
+    for (const auto& results : all)
+      if (results.name == plan.header.at("name").get<std::string>()) found.push_back(results);
+  return found;
+}
+
+void print_failures(const std::vector<ExperimentResults>& all) {
+  std::set<std::string> told;
+  for (const auto& results : all)
     for (const auto& cell : results.cells)
-      if (!cell.error.empty())
+      if (!cell.error.empty() && told.insert(cell.id).second)
         fmt::print(stderr, "failed: {} on {}, repetition {}: {}\n", cell.method, cell.data, cell.fold + 1,
                    cell.error);
-  }
 }
 
-// What the cells of a plan will take, without running any.
-void print_estimate(const Plan& plan, const BenchOptions& bench, Shelf& shelf, double& total, double& most) {
+// What the cells of plans will take, without running any.
+void print_forecast(std::span<const Plan> plans, const BenchOptions& bench, Shelf& shelf, bool json) {
   std::optional<CellStore> store;
   if (std::filesystem::is_directory(bench.out + "/cells")) store.emplace(bench.out);
-  TextTable table({experiment_name(plan.experiment), "method", "cells", "done", "each, about", "all, about",
-                   "memory, about"});
-  for (const auto& one : estimate_plan(plan, store ? &*store : nullptr, shelf)) {
-    const double all = one.seconds * static_cast<double>(one.cells - one.done);
-    table.add({one.data, one.method, std::to_string(one.cells), std::to_string(one.done),
-               duration_text(one.seconds), duration_text(all), bytes_text(one.bytes)});
-    total += all;
-    most = std::max(most, one.bytes);
+  const Forecast found = forecast(plans, store ? &*store : nullptr, shelf);
+  if (json) {
+    fmt::print("{}\n", found.json().dump(1));
+    return;
   }
-  std::fputs((table.text() + "\n").c_str(), stdout);
+  std::string experiment;
+  std::optional<TextTable> table;
+  const auto print = [&] {
+    if (table) std::fputs((table->text() + "\n").c_str(), stdout);
+  };
+  for (const auto& line : found.lines) {
+    if (line.experiment != experiment) {
+      print();
+      experiment = line.experiment;
+      table.emplace(std::vector<std::string>{experiment, "method", "cells", "done", "each, about",
+                                             "to do, about", "memory, about"});
+    }
+    table->add({line.data, line.method, std::to_string(line.cells), std::to_string(line.done),
+                duration_text(line.each()), duration_text(line.seconds), bytes_text(line.bytes)});
+  }
+  print();
+  const auto total = found.total();
+  fmt::print(
+      "{} cells, {} of them done; the others about {} on {} threads of this kind, at most about {} of "
+      "memory; "
+      "docs/experiments.md says how far such estimates were off\n",
+      total.cells, total.done, duration_text(total.seconds), threads(), bytes_text(total.bytes));
+  if (current_device().cuda)
+    fmt::print("networks on {} will be faster than that: the estimates are those of CPUs\n",
+               device_name(current_device()));
 }
 
-void print_estimate_sum(double total, double most) {
-  fmt::print(
-      "in all about {} on {} threads, at most about {} of memory; networks and classical methods are "
-      "estimated from their operation counts, roughly\n",
-      duration_text(total), threads(), bytes_text(most));
+void declare_output(Options& options, bool& dry_run, bool& json) {
+  options.add("dry-run", dry_run, "print the cells with an estimate of time and memory, and run nothing");
+  options.add("json", json, "one JSON document on stdout at the end, with --dry-run the estimate");
 }
 
 int run_experiment(Experiment experiment, const Arguments& arguments, const std::string& about,
@@ -233,26 +255,32 @@ int run_experiment(Experiment experiment, const Arguments& arguments, const std:
   bool json = false, dry_run = false;
   Options options;
   bench.declare(options, experiment);
-  options.add("dry-run", dry_run, "print the cells with an estimate of time and memory, and run nothing");
-  options.add("json", json, "one JSON document on stdout at the end");
+  declare_output(options, dry_run, json);
   parse_or_help(options, arguments, verb, about, examples);
+  bench.settle(options);
   set_threads(bench.threads);
   set_device(parse_device(bench.device));
   Shelf shelf;
   const Plan plan = make_plan(experiment, bench, command_line(verb, arguments), shelf);
   for (const auto& remark : plan.remarks) fmt::print(stderr, "{}\n", remark);
+  const std::span<const Plan> plans(&plan, 1);
   if (dry_run) {
-    double total = 0, most = 0;
-    print_estimate(plan, bench, shelf, total, most);
-    print_estimate_sum(total, most);
+    print_forecast(plans, bench, shelf, json);
     return static_cast<int>(Exit::ok);
   }
   CellStore store(bench.out);
   record_plan(plan, bench, store);
-  catch_signals();
-  const auto outcome = work_plan(plan, bench, store, shelf);
+  const auto outcome = work_plans(plans, bench, store, shelf);
   if (!outcome) return static_cast<int>(caught == SIGTERM ? Exit::terminated : Exit::interrupted);
-  print_plan_results(plan, store, *outcome, json);
+  const auto all = results_of(plans, store);
+  for (const auto& results : all) {
+    if (json)
+      fmt::print("{}\n", results_json(results, *outcome).dump(1));
+    else
+      print_results(results);
+  }
+  std::fflush(stdout);  // before the words on stderr
+  print_failures(all);
   fmt::print(stderr, "{} cells done, {} failed, in {}; lacuna report {} makes the page\n", outcome->done,
              outcome->failed, bench.out, shell_quoted(bench.out));
   return static_cast<int>(outcome->failed == 0 ? Exit::ok : Exit::failed);
@@ -313,10 +341,10 @@ int bench_missing(const Arguments& arguments) {
 
 int bench_paper(const Arguments& arguments) {
   PaperOptions paper;
-  bool dry_run = false, print_settings = false;
+  bool dry_run = false, json = false, print_settings = false;
   Options options;
   paper.declare(options);
-  options.add("dry-run", dry_run, "print the cells with an estimate of time and memory, and run nothing");
+  declare_output(options, dry_run, json);
   options.add("print-settings", print_settings, "print the shipped file of settings and stop");
   if (std::find(arguments.begin(), arguments.end(), "--print-settings") != arguments.end()) {
     std::fputs(SettingsFile::paper(), stdout);
@@ -339,29 +367,34 @@ int bench_paper(const Arguments& arguments) {
   set_threads(paper.bench.threads);
   set_device(parse_device(paper.bench.device));
   Shelf shelf;
-  const auto parts = paper_parts(paper, command_line("bench paper", arguments), shelf);
+  const auto plans = paper_plans(paper, command_line("bench paper", arguments), shelf);
   if (dry_run) {
-    double total = 0, most = 0;
-    for (const auto& part : parts) print_estimate(part.plan, part.options, shelf, total, most);
-    print_estimate_sum(total, most);
+    print_forecast(plans, paper.bench, shelf, json);
     return static_cast<int>(Exit::ok);
   }
   CellStore store(paper.bench.out);
-  for (const auto& part : parts) record_plan(part.plan, part.options, store);
-  catch_signals();
-  std::size_t done = 0, failed = 0;
-  for (const auto& part : parts) {
-    fmt::print(stderr, "{}: {} cells\n", experiment_name(part.plan.experiment), part.plan.cells.size());
-    const auto outcome = work_plan(part.plan, part.options, store, shelf);
-    if (!outcome) return static_cast<int>(caught == SIGTERM ? Exit::terminated : Exit::interrupted);
-    print_plan_results(part.plan, store, *outcome, false);
-    done += outcome->done;
-    failed += outcome->failed;
+  for (const auto& plan : plans) record_plan(plan, paper.bench, store);
+  const auto outcome = work_plans(plans, paper.bench, store, shelf);
+  if (!outcome) return static_cast<int>(caught == SIGTERM ? Exit::terminated : Exit::interrupted);
+  const auto all = results_of(plans, store);
+  const std::string page = write_report(paper.bench.out);
+  if (json) {
+    nlohmann::json document = {
+        {"schema", "lacuna.paper.1"}, {"report", page}, {"experiments", nlohmann::json::array()}};
+    for (const auto& results : all) document["experiments"].push_back(results_json(results, *outcome));
+    fmt::print("{}\n", document.dump(1));
+  } else {
+    for (const auto& results : all) {
+      fmt::print("# {}\n\n", results.name);
+      print_results(results);
+    }
+    fmt::print("{}\n", page);
   }
-  fmt::print("{}\n", write_report(paper.bench.out));
   std::fflush(stdout);
-  fmt::print(stderr, "{} cells done, {} failed, in {}\n", done, failed, paper.bench.out);
-  return static_cast<int>(failed == 0 ? Exit::ok : Exit::failed);
+  print_failures(all);
+  if (paper.quick) fmt::print(stderr, "{}\n", plans.front().header.at("caution").get<std::string>());
+  fmt::print(stderr, "{} cells done, {} failed, in {}\n", outcome->done, outcome->failed, paper.bench.out);
+  return static_cast<int>(outcome->failed == 0 ? Exit::ok : Exit::failed);
 }
 
 int bench_cell(const Arguments& arguments) {
@@ -426,6 +459,7 @@ int bench_rerun(const Arguments& arguments) {
     fail(Exit::usage, "{} is not the folder of a finished cell (it has no spec.json)", cell);
   CellSpec spec = CellSpec::from_json(stored_spec);
   if (!data.empty()) spec.data.path = data;
+  set_device(parse_device(stored_spec.value("device", "cpu")));
   Shelf shelf;
   const std::string found = shelf.data(spec.data).hash, wanted = stored_spec.at("data").value("hash", "");
   if (found != wanted)

@@ -1,5 +1,6 @@
 #include "experiments/bench.h"
 
+#include "base/error.h"
 #include "experiments/cell.h"
 #include "experiments/published.h"
 
@@ -84,7 +85,9 @@ void BenchOptions::declare(Options& o, Experiment experiment) {
       .suggest(method_names());
   mask.declare(o);
   const auto gaps = o.group("gaps and splits");
-  o.add("folds", folds, "gaps and splits from a file, for one data set; else the other flags make them")
+  o.add("folds", folds,
+        "gaps and splits from a file, for one data set, instead of flags that make them; --repeats takes its "
+        "first ones")
       .metavar("FILE");
   o.add("protocol", protocol, "strict; authors: scaler fitted on all rows, validation rows inside the test")
       .choices(protocol_names());
@@ -113,6 +116,22 @@ void BenchOptions::declare(Options& o, Experiment experiment) {
   if (experiment == Experiment::missing)
     o.add("rates", rates, "shares of missing views, and of missing labels").range(0, .95).common();
   read.declare(o);
+}
+
+void BenchOptions::settle(Options& o) {
+  repeats_given = o.find("repeats")->given;
+  if (folds.empty()) return;
+  MaskOptions unused;
+  Options rules;
+  unused.declare(rules);
+  for (const auto& rule : rules.names()) {
+    const bool meant =
+        rule == "repeats" || rule == "seed";  // the first repetitions of the file; of the methods
+    if (!meant && o.find(rule)->given)
+      fail(Exit::usage,
+           "--{} makes gaps or splits, and those of --folds {} are made already; leave one of them out",
+           rule, folds);
+  }
 }
 
 }  // namespace lacuna

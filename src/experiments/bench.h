@@ -14,10 +14,10 @@ enum class Experiment { table, complete, ablation, sensitivity, similarity, timi
 const char* experiment_name(Experiment experiment);
 
 struct BenchOptions {
-  std::vector<std::string> data;     // files or folders
-  ReadOptions read;                  // how to read all of them
-  std::string folds;                 // a folds file, for one data set; empty = made by `mask`
-  MaskOptions mask;                  // gaps, split, repetitions, seed
+  std::vector<std::string> data;  // files or folders
+  ReadOptions read;               // how to read all of them
+  std::string folds;  // a folds file, for one data set: gaps and splits are its own; empty = by `mask`
+  MaskOptions mask;   // gaps, split, repetitions, seed
   std::vector<std::string> methods;  // "mtd", "mtd:paper"; empty = the paper's nine, the floor and our own
   std::vector<std::string> set;      // "epochs=20" for every method that has it, "mtd.epochs=20" for one
   std::string settings;              // a file of settings per method and data set; "paper" = the shipped one
@@ -36,8 +36,11 @@ struct BenchOptions {
   std::vector<double> epochs = {0, 60, 120, 180};
   std::vector<double> rates = {0, .1, .2, .3, .4, .5, .6, .7, .8, .9};
 
+  bool repeats_given = false;  // more than a folds file has are refused, where they were asked for
+
   static BenchOptions defaults(Experiment experiment);
   void declare(Options& options, Experiment experiment);
+  void settle(Options& options);  // after parsing: refuses flags that --folds leaves without a meaning
 };
 
 // The methods of the paper's comparison in its order, then the floor and our own network, which stand outside the ranks.

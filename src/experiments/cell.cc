@@ -10,6 +10,7 @@
 #include "experiments/search.h"
 #include "experiments/similarity.h"
 #include "methods/estimate.h"
+#include "ops/device.h"
 
 namespace lacuna {
 
@@ -48,6 +49,11 @@ Model make_model(const CellSpec& spec) {
     model.options().set("precision", "f32", "an experiment");
   apply_protocol(spec.protocol, model.options());
   return model;
+}
+
+// What a method's results depend on besides its settings: networks compute on the chosen device, all else on the CPU.
+std::string device_of(Model& model) {
+  return model.options().find("precision") != nullptr && current_device().cuda ? "cuda" : "cpu";
 }
 
 // The data without one view. Tables are shared, so this copies names only.
@@ -203,6 +209,16 @@ namespace {
 
 constexpr const char* kTasks[] = {"score", "timing", "similarity"};
 
+// Whatever the data have is there, and every label that they know is known.
+void fill_gaps(Folds& folds, const Dataset& data) {
+  for (Fold& fold : folds.folds) {
+    for (std::size_t i = 0; i < folds.rows; ++i) {
+      for (std::size_t v = 0; v < folds.views; ++v) fold.W(i, v) = data.has(i, v);
+      for (std::size_t j = 0; j < folds.labels; ++j) fold.G(i, j) = data.labels(i, j) != kUnknown;
+    }
+  }
+}
+
 Task task_from_name(const std::string& name) {
   for (std::size_t k = 0; k < std::size(kTasks); ++k)
     if (name == kTasks[k]) return static_cast<Task>(k);
@@ -230,7 +246,7 @@ json CellSpec::json() const {
   if (folds.file.empty())
     spec["folds"] = {{"mask", options_json(folds.mask)}};
   else
-    spec["folds"] = {{"file", folds.file}};
+    spec["folds"] = {{"file", folds.file}, {"complete", folds.complete}};
   return spec;
 }
 
@@ -249,7 +265,7 @@ CellSpec CellSpec::from_json(const nlohmann::json& from) {
     spec.data.path = from.at("data").at("path");
     spec.data.read = options_from_json<ReadOptions>(from.at("data").at("read"), "the cell");
     if (from.at("folds").contains("file"))
-      spec.folds.file = from.at("folds").at("file");
+      spec.folds = {from.at("folds").at("file"), {}, from.at("folds").value("complete", false)};
     else
       spec.folds.mask = options_from_json<MaskOptions>(from.at("folds").at("mask"), "the cell");
     spec.fold = from.at("fold");
@@ -280,12 +296,14 @@ const Shelf::Book& Shelf::data(const DataChoice& choice) {
 
 const Folds& Shelf::folds(const DataChoice& data_choice, const FoldChoice& choice) {
   const Book& book = data(data_choice);
-  const std::string key = choice.file.empty() ? book.hash + "\n" + options_json(choice.mask).dump()
-                                              : book.hash + "\n" + choice.file;
+  const std::string rule = choice.file.empty() ? options_json(choice.mask).dump()
+                                               : choice.file + (choice.complete ? "\ncomplete" : "");
+  const std::string key = book.hash + "\n" + rule;
   auto at = folds_.find(key);
   if (at == folds_.end()) {
     Folds folds = choice.file.empty() ? make_folds(book.data, choice.mask) : read_folds(choice.file);
     check_fit(folds, book.data, choice.file.empty() ? "the folds" : choice.file);
+    if (choice.complete) fill_gaps(folds, book.data);
     at = folds_.emplace(key, std::move(folds)).first;
   }
   return at->second;
@@ -311,18 +329,19 @@ json resolved_options(const CellSpec& spec) {
 
 std::string cell_id(const CellSpec& spec, Shelf& shelf) {
   Model model = make_model(spec);
-  const json content = {{"schema", kSchema},
-                        {"method", spec.method.name},
-                        {"preset", model.preset()},
-                        {"options", model.options().json()},
-                        {"data", shelf.data(spec.data).hash},
-                        {"fold", fold_hash(shelf.folds(spec.data, spec.folds), spec.fold)},
-                        {"without_view", spec.without_view},
-                        {"protocol", protocol_name(spec.protocol)},
-                        {"seed", spec.seed},
-                        {"task", task_name(spec.task)},
-                        {"tune", spec.tune > 0 ? search_record(model, spec.tune) : json()},
-                        {"epochs", spec.epochs}};
+  json content = {{"schema", kSchema},
+                  {"method", spec.method.name},
+                  {"preset", model.preset()},
+                  {"options", model.options().json()},
+                  {"data", shelf.data(spec.data).hash},
+                  {"fold", fold_hash(shelf.folds(spec.data, spec.folds), spec.fold)},
+                  {"without_view", spec.without_view},
+                  {"protocol", protocol_name(spec.protocol)},
+                  {"seed", spec.seed},
+                  {"task", task_name(spec.task)},
+                  {"tune", spec.tune > 0 ? search_record(model, spec.tune) : json()},
+                  {"epochs", spec.epochs}};
+  if (const std::string device = device_of(model); device != "cpu") content["device"] = device;
   Sha256 hash;
   hash.add(content.dump());
   return hash.hex().substr(0, 16);
@@ -391,6 +410,7 @@ CellFiles run_cell(const CellSpec& spec, Shelf& shelf, const EpochWatch& watch) 
   CellFiles files;
   files.spec = spec.json();
   files.spec["options"] = model.options().json();
+  files.spec["device"] = device_of(model);
   files.spec["data"]["name"] = book.data.name;
   files.spec["data"]["hash"] = book.hash;
   files.spec["folds"]["hash"] = hash_of_fold;

@@ -39,7 +39,8 @@ struct DataChoice {
 // Where the gaps and the split come from: a folds file, or a rule.
 struct FoldChoice {
   std::string file;
-  MaskOptions mask;  // used if `file` is empty
+  MaskOptions mask;       // used if `file` is empty
+  bool complete = false;  // the file's splits without its gaps
 };
 
 enum class Task {

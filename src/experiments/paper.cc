@@ -2,11 +2,13 @@
 
 #include <algorithm>
 
-#include "base/threads.h"
-#include "methods/estimate.h"
-
 namespace lacuna {
 namespace {
+
+constexpr const char* kQuick =
+    "This is a quick run: few epochs of narrow networks, small grids. It shows that everything works; its "
+    "figures say "
+    "nothing about methods.";
 
 const std::vector<std::string> kNetworks = {"c2ae", "dicnet", "mtd", kDefaultMethod};
 
@@ -50,27 +52,25 @@ void PaperOptions::declare(Options& options) {
       .range(1, 1e6);
   options.add("quick", quick,
               "everything once, in minutes: one repetition, ten epochs of narrow networks, small grids; its "
-              "figures say nothing about "
-              "methods");
+              "figures say nothing about methods");
 }
 
 void PaperOptions::settle(Options& options) {
+  bench.settle(options);
   if (!quick) return;
   if (!options.find("repeats")->given) bench.mask.repeats = 1;
   if (!options.find("study-repeats")->given) study_repeats = 1;
 }
 
-std::vector<PaperPart> paper_parts(const PaperOptions& options, const std::string& command, Shelf& shelf) {
-  std::vector<PaperPart> parts;
+std::vector<Plan> paper_plans(const PaperOptions& options, const std::string& command, Shelf& shelf) {
+  std::vector<Plan> plans;
   for (const Experiment experiment : {Experiment::table, Experiment::complete, Experiment::ablation,
                                       Experiment::sensitivity, Experiment::similarity, Experiment::timing}) {
     BenchOptions part = options.bench;
     const bool study = experiment == Experiment::ablation || experiment == Experiment::sensitivity ||
                        experiment == Experiment::similarity;
-    if (experiment == Experiment::complete) {
-      part.folds.clear();
-      part.mask.missing_views = part.mask.missing_labels = 0;
-    }
+    if (experiment == Experiment::complete) part.mask.missing_views = part.mask.missing_labels = 0;
+    if (!part.name.empty()) part.name += std::string("-") + experiment_name(experiment);
     if (study) {
       part.methods = {"mtd:authors"};
       part.set = settings_of(options.bench, part.methods);
@@ -79,10 +79,7 @@ std::vector<PaperPart> paper_parts(const PaperOptions& options, const std::strin
     if (experiment == Experiment::sensitivity)
       part.mask.repeats = std::min(part.mask.repeats, options.study_repeats);
     if (experiment == Experiment::similarity || experiment == Experiment::timing) part.mask.repeats = 1;
-    if (experiment == Experiment::timing) {
-      part.tune = 0;
-      set_first(part, {"dicnet", "mtd"}, "epochs=3");  // scaled to the paper's epochs in the table
-    }
+    if (experiment == Experiment::timing) part.tune = 0;
     if (options.quick) {
       set_first(part, kNetworks, "epochs=10");
       set_first(part, {"dicnet", "mtd"}, "width=0.05");
@@ -92,34 +89,10 @@ std::vector<PaperPart> paper_parts(const PaperOptions& options, const std::strin
       part.epochs = {0, 3, 6, 10};
     }
     Plan plan = make_plan(experiment, part, command, shelf);
-    if (options.quick)
-      plan.header["remarks"].push_back(
-          "A quick run: ten epochs of networks with a twentieth of their hidden widths, small grids. Its "
-          "figures say nothing "
-          "about methods");
-    parts.push_back({std::move(plan), std::move(part)});
+    if (options.quick) plan.header["caution"] = kQuick;
+    plans.push_back(std::move(plan));
   }
-  return parts;
-}
-
-std::vector<CellEstimate> estimate_plan(const Plan& plan, const CellStore* store, Shelf& shelf) {
-  std::vector<CellEstimate> all;
-  for (const auto& cell : plan.cells) {
-    const std::string data = cell.place.at("data"), method = cell.place.at("method");
-    auto at = std::find_if(all.begin(), all.end(),
-                           [&](const CellEstimate& one) { return one.data == data && one.method == method; });
-    if (at == all.end()) {
-      const Cost cost = estimate_cell(cell.spec, shelf);
-      all.push_back({.data = data,
-                     .method = method,
-                     .seconds = cost.core_seconds / static_cast<double>(threads()),
-                     .bytes = cost.bytes});
-      at = all.end() - 1;
-    }
-    ++at->cells;
-    if (store != nullptr && store->state(cell.id) == CellStore::State::done) ++at->done;
-  }
-  return all;
+  return plans;
 }
 
 }  // namespace lacuna

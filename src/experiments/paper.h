@@ -19,21 +19,8 @@ struct PaperOptions {
   void settle(Options& options);  // after parsing: what --quick means where nothing else was said
 };
 
-struct PaperPart {
-  Plan plan;
-  BenchOptions options;
-};
 // Table 1, the radar on complete data, table 2, the studies of alpha x beta, gamma and the mask rate, the channels'
 // similarity by epoch, the times.
-std::vector<PaperPart> paper_parts(const PaperOptions& options, const std::string& command, Shelf& shelf);
-
-// What the open cells of a plan will take, by the methods' own arithmetic.
-struct CellEstimate {
-  std::string data, method;
-  std::size_t cells = 0, done = 0;  // in all; of them finished in the folder already
-  double seconds = 0;               // of one, on the threads there are
-  double bytes = 0;
-};
-std::vector<CellEstimate> estimate_plan(const Plan& plan, const CellStore* store, Shelf& shelf);
+std::vector<Plan> paper_plans(const PaperOptions& options, const std::string& command, Shelf& shelf);
 
 }  // namespace lacuna

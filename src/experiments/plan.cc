@@ -8,6 +8,7 @@
 #include "base/error.h"
 #include "base/files.h"
 #include "base/text.h"
+#include "data/rates.h"
 #include "experiments/given_settings.h"
 #include "experiments/settings_file.h"
 
@@ -40,6 +41,7 @@ class Planner {
     plan.experiment = experiment;
     const auto& names = options.methods.empty() ? default_methods() : options.methods;
     for (const auto& name : names) methods_.push_back(MethodChoice::parse(name));
+    refuse_repeated(names);
     set_ = joined_settings(options.set);
     check_settings(methods_, set_);
     file_ = SettingsFile::read(options.settings);
@@ -48,28 +50,24 @@ class Planner {
       fail(Exit::usage, "--missing-labels 1 leaves no known label to learn from; give less than 1");
     if (!options.folds.empty() && options.data.size() > 1)
       fail(Exit::usage, "--folds belongs to one data set, {} are given", options.data.size());
-    if (!options.folds.empty() && experiment == Experiment::complete)
-      fail(Exit::usage,
-           "bench complete makes its own splits without gaps, and the gaps of --folds {} would be in them; "
-           "use "
-           "bench table --folds {}",
-           options.folds, options.folds);
     if (!options.folds.empty() && experiment == Experiment::missing)
       fail(Exit::usage,
            "bench missing draws gaps of several rates, and those of --folds {} cannot change; leave --folds "
-           "out "
-           "and give --train, --val, --repeats and --seed",
+           "out and give --train, --val, --repeats and --seed",
            options.folds);
-    if (experiment == Experiment::complete &&
+    if (experiment == Experiment::complete && options.folds.empty() &&
         (options.mask.missing_views > 0 || options.mask.missing_labels > 0))
       fail(Exit::usage,
            "bench complete is without gaps; bench table takes --missing-views and --missing-labels");
     std::map<std::string, int> uses;
     for (const auto& path : options.data) ++uses[shelf.data({path, options.read}).data.name];
     std::set<std::string> used;
+    std::map<std::string, std::string> contents;  // by hash: where it was
     for (const auto& path : options.data) {
       const DataChoice choice{path, options.read};
       const Dataset& data = shelf.data(choice).data;
+      if (const auto [at, fresh] = contents.emplace(shelf.data(choice).hash, path); !fresh)
+        fail(Exit::usage, "--data {} and {} are the same data; name each data set once", at->second, path);
       // Sets that call themselves the same go by their files' names.
       const std::string own = uses[data.name] > 1 ? std::filesystem::path(path).stem().string() : data.name;
       std::string name = own;
@@ -79,15 +77,15 @@ class Planner {
       if (data.labels.empty())
         fail(Exit::data, "{}: has no labels, so nothing can be learned or scored", path);
     }
+    mask_ = options.mask;
+    if (!options.folds.empty()) take_facts();
   }
 
   // Adds one cell for every repetition of a data set.
   void add(std::size_t data, const MethodChoice& method, const std::map<std::string, std::string>& settings,
            const MaskOptions& mask, const json& place, const std::string& without_view = "") {
-    const FoldChoice folds{options_.folds, mask};
-    const std::size_t available = shelf_.folds(data_[data], folds).folds.size();
-    const auto wanted = static_cast<std::size_t>(options_.mask.repeats);
-    for (std::size_t fold = 0; fold < std::min(available, wanted); ++fold) {
+    const FoldChoice folds = fold_choice(mask);
+    for (std::size_t fold = 0; fold < static_cast<std::size_t>(mask_.repeats); ++fold) {
       PlannedCell cell;
       cell.spec.method = method;
       cell.spec.settings = file_.find(method, names_[data]);
@@ -98,7 +96,7 @@ class Planner {
       cell.spec.fold = fold;
       cell.spec.without_view = without_view;
       cell.spec.protocol = protocol_from_name(options_.protocol);
-      cell.spec.seed = options_.mask.seed + fold;
+      cell.spec.seed = mask_.seed + fold;
       if (plan.experiment == Experiment::timing) cell.spec.task = Task::timing;
       const bool tuned = std::any_of(tuned_.begin(), tuned_.end(), [&](const MethodChoice& one) {
         return one.name == method.name && (one.preset.empty() || one.preset == method.preset_used());
@@ -119,13 +117,12 @@ class Planner {
 
   void plain() {
     for (std::size_t d = 0; d < data_.size(); ++d)
-      for (const auto& method : methods_) add(d, method, {}, options_.mask, json::object());
+      for (const auto& method : methods_) add(d, method, {}, mask_, json::object());
   }
   void ablation() {
     for (std::size_t d = 0; d < data_.size(); ++d)
       for (const auto& method : methods_)
-        for (const auto& row : ablation_rows())
-          add(d, method, row.settings, options_.mask, {{"row", row.name}});
+        for (const auto& row : ablation_rows()) add(d, method, row.settings, mask_, {{"row", row.name}});
   }
   void sensitivity() {
     const auto text = [](double value) { return fmt::format("{}", value); };
@@ -133,13 +130,12 @@ class Planner {
       for (const auto& method : methods_) {
         for (double alpha : options_.alphas)
           for (double beta : options_.betas)
-            add(d, method, {{"alpha", text(alpha)}, {"beta", text(beta)}}, options_.mask,
+            add(d, method, {{"alpha", text(alpha)}, {"beta", text(beta)}}, mask_,
                 {{"figure", "alpha-beta"}, {"alpha", alpha}, {"beta", beta}});
         for (double gamma : options_.gammas)
-          add(d, method, {{"gamma", text(gamma)}}, options_.mask, {{"figure", "gamma"}, {"gamma", gamma}});
+          add(d, method, {{"gamma", text(gamma)}}, mask_, {{"figure", "gamma"}, {"gamma", gamma}});
         for (double sigma : options_.sigmas)
-          add(d, method, {{"mask-rate", text(sigma)}}, options_.mask,
-              {{"figure", "sigma"}, {"sigma", sigma}});
+          add(d, method, {{"mask-rate", text(sigma)}}, mask_, {{"figure", "sigma"}, {"sigma", sigma}});
       }
   }
   void missing() {
@@ -148,16 +144,16 @@ class Planner {
       const double most = 1 - 1 / static_cast<double>(data.views.size());
       for (const auto& method : methods_) {
         for (double rate : options_.rates) {
-          MaskOptions mask = options_.mask;
+          MaskOptions mask = mask_;
           mask.missing_labels = rate;
           add(d, method, {}, mask, {{"figure", "labels"}, {"rate", rate}});
           if (rate > most) continue;
-          mask = options_.mask;
+          mask = mask_;
           mask.missing_views = rate;
           add(d, method, {}, mask, {{"figure", "views"}, {"rate", rate}});
         }
         if (data.views.size() < 2) continue;
-        MaskOptions mask = options_.mask;
+        MaskOptions mask = mask_;
         mask.missing_views = 0;
         add(d, method, {}, mask, {{"figure", "without"}, {"view", ""}});
         for (const auto& view : data.views)
@@ -178,7 +174,7 @@ class Planner {
       json views = json::array();
       for (const auto& view : book.data.views)
         views.push_back({{"name", view.name}, {"columns", view.columns()}});
-      const Folds& folds = shelf_.folds(data_[d], {options_.folds, options_.mask});
+      const Folds& folds = shelf_.folds(data_[d], fold_choice(mask_));
       const bool authors = options_.protocol == "authors";
       const std::size_t tested = book.data.rows - folds.train_rows() - (authors ? 0 : folds.val_rows());
       double positives = 0;
@@ -216,8 +212,7 @@ class Planner {
       cells.push_back(std::move(entry));
     }
     Options mask_options;
-    MaskOptions mask = options_.mask;
-    mask.declare(mask_options);
+    mask_.declare(mask_options);
     plan.header = {{"schema", "lacuna.experiment.1"},
                    {"kind", experiment_name(plan.experiment)},
                    {"name", options_.name.empty() ? experiment_name(plan.experiment) : options_.name},
@@ -239,6 +234,45 @@ class Planner {
   Plan plan;
 
  private:
+  // Twice the same would be counted as more repetitions than there are.
+  void refuse_repeated(const std::vector<std::string>& names) const {
+    std::map<std::string, std::string> known;
+    for (std::size_t i = 0; i < methods_.size(); ++i)
+      if (const auto [at, fresh] =
+              known.emplace(methods_[i].name + ":" + methods_[i].preset_used(), names[i]);
+          !fresh)
+        fail(Exit::usage, "--methods {} and {} are the same; name each method once", at->second, names[i]);
+    const auto once = [](const char* flag, std::vector<double> values) {
+      std::sort(values.begin(), values.end());
+      if (const auto at = std::adjacent_find(values.begin(), values.end()); at != values.end())
+        fail(Exit::usage, "--{} has {:g} twice; give each value once", flag, *at);
+    };
+    once("alphas", options_.alphas), once("betas", options_.betas), once("gammas", options_.gammas);
+    once("sigmas", options_.sigmas), once("epochs", options_.epochs), once("rates", options_.rates);
+  }
+
+  // What the folds file says of gaps, splits and repetitions, in the place of flags that made none of them.
+  void take_facts() {
+    Folds folds = shelf_.folds(data_[0], fold_choice(mask_));
+    const auto available = static_cast<std::int64_t>(folds.folds.size());
+    if (mask_.repeats > available && options_.repeats_given)
+      fail(Exit::usage, "--repeats {} was asked for, --folds {} has {}", mask_.repeats, options_.folds,
+           available);
+    mask_.repeats = std::min(mask_.repeats, available);
+    folds.folds.resize(static_cast<std::size_t>(mask_.repeats));
+    const Rates rates = rates_of(shelf_.data(data_[0]).data, folds);
+    double hidden = 0, existing = 0;
+    for (std::size_t v = 0; v < rates.hidden.size(); ++v)
+      hidden += rates.hidden[v] * rates.existing[v], existing += rates.existing[v];
+    mask_.missing_views = existing > 0 ? hidden / existing : 0;
+    mask_.missing_labels = rates.positives_hidden;
+    mask_.train = folds.train_share, mask_.val = folds.val_share;
+  }
+
+  FoldChoice fold_choice(const MaskOptions& mask) const {
+    return {options_.folds, mask, !options_.folds.empty() && plan.experiment == Experiment::complete};
+  }
+
   // The preparation of a method's inputs, which differs between methods and is part of what is compared.
   std::string prepare_of(const MethodChoice& method) const {
     for (const auto& cell : plan.cells)
@@ -250,6 +284,7 @@ class Planner {
   const BenchOptions& options_;
   Shelf& shelf_;
   SettingsFile file_;
+  MaskOptions mask_;  // as asked, or as the folds file has it
   std::vector<MethodChoice> methods_, tuned_;
   std::vector<std::string> set_;
   std::vector<DataChoice> data_;
@@ -257,6 +292,15 @@ class Planner {
 };
 
 }  // namespace
+
+std::vector<const PlannedCell*> distinct_cells(std::span<const Plan> plans) {
+  std::vector<const PlannedCell*> cells;
+  std::set<std::string> seen;
+  for (const Plan& plan : plans)
+    for (const PlannedCell& cell : plan.cells)
+      if (seen.insert(cell.id).second) cells.push_back(&cell);
+  return cells;
+}
 
 Plan make_plan(Experiment experiment, const BenchOptions& options, const std::string& command, Shelf& shelf) {
   Planner planner(experiment, options, shelf);

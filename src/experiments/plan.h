@@ -3,6 +3,7 @@
 
 #include <map>
 #include <nlohmann/json.hpp>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -25,6 +26,10 @@ struct Plan {
   std::vector<PlannedCell> cells;
   std::vector<std::string> remarks;  // what was left out, and why
 };
+
+// Each cell once, where it stands first: one may stand at several places, and in several plans. What is counted
+// anywhere are these.
+std::vector<const PlannedCell*> distinct_cells(std::span<const Plan> plans);
 
 Plan make_plan(Experiment experiment, const BenchOptions& options, const std::string& command, Shelf& shelf);
 

@@ -38,9 +38,12 @@ std::string ReportSink::unique(const std::string& folder, const std::string& nam
 void ReportSink::table(const ResultTable& table, std::size_t shown) {
   if (!directory_.empty()) {
     const std::string path = unique("tables", table.name);
-    write_text(path + ".md", table.markdown());
-    write_text(path + ".csv", table.csv());
-    write_text(path + ".tex", table.latex());
+    ResultTable file = table;
+    file.name = std::filesystem::path(path).filename().string();  // labels are as unique as files
+    if (!caution_.empty()) file.notes.push_back(caution_);
+    write_text(path + ".md", file.markdown());
+    write_text(path + ".csv", file.csv());
+    write_text(path + ".tex", file.latex());
   }
   if (table.rows.size() <= shown) {
     page_.table(table);
@@ -49,6 +52,11 @@ void ReportSink::table(const ResultTable& table, std::size_t shown) {
   ResultTable part = table;
   part.rows.resize(shown);
   page_.table(part);
+}
+
+void ReportSink::warn(const std::string& words) {
+  page_.paragraph(words);
+  caution_ = words;
 }
 
 void ReportSink::table_file(const std::string& name, const std::string& ending, const std::string& content) {
@@ -95,14 +103,10 @@ std::string place_text(std::size_t place) {
 std::string overview(const std::vector<ExperimentResults>& all) {
   const ExperimentResults& main = all.front();
   const auto& mask = main.header.at("mask");
-  const double views = mask.value("missing-views", 0.), labels = mask.value("missing-labels", 0.);
   std::string text = fmt::format(
       "{} {} on {} with up to {}, {}.", count_of(main.methods.size(), "method"),
       main.methods.size() == 1 ? "was run" : "were compared", count_of(main.data.size(), "data set"),
-      count_of(static_cast<std::size_t>(mask.value("repeats", std::int64_t{1})), "repetition"),
-      views == 0 && labels == 0 ? "without gaps"
-                                : fmt::format("{} of the views and {} of the training labels missing",
-                                              percent(views), percent(labels)));
+      count_of(static_cast<std::size_t>(mask.value("repeats", std::int64_t{1})), "repetition"), main.gaps());
   if ((main.kind == "table" || main.kind == "complete") && main.methods.size() > 1) {
     const std::vector<double> average = overall_ranks(main);
     std::vector<std::size_t> order;
@@ -128,19 +132,18 @@ std::string overview(const std::vector<ExperimentResults>& all) {
   } else {
     text += fmt::format(" The experiment is '{}'.", main.kind);
   }
-  std::size_t done = 0, failed = 0, cells = 0;
+  std::size_t done = 0, failed = 0;
   double seconds = 0;
-  for (const auto& results : all) {
-    std::set<std::string> seen;
-    done += results.done();
-    failed += results.failed();
-    cells += results.cells.size();
-    for (const auto& cell : results.cells)
-      if (cell.run.is_object() && seen.insert(cell.id).second)
-        seconds += cell.run.at("seconds").value("total", 0.);
-  }
+  std::set<std::string> seen;  // a cell may stand at several places
+  for (const auto& results : all)
+    for (const auto& cell : results.cells) {
+      if (!seen.insert(cell.id).second) continue;
+      done += !cell.result.is_null();
+      failed += !cell.error.empty();
+      if (cell.run.is_object()) seconds += cell.run.at("seconds").value("total", 0.);
+    }
   text += fmt::format(
-      " {} of {} cells are done and {} failed, in {} of computing{}.", done, cells, failed,
+      " {} of {} cells are done and {} failed, in {} of computing{}.", done, seen.size(), failed,
       duration_text(seconds),
       main.header.value("protocol", "strict") == "authors"
           ? "; the protocol is that of the authors' program, which lets validation rows into the test"
@@ -172,14 +175,26 @@ void show_protocol(const std::vector<ExperimentResults>& all, ReportSink& sink) 
   const json& header = all.front().header;
   const auto& mask = header.at("mask");
   const bool authors = header.value("protocol", "strict") == "authors";
-  page.paragraph(
-      fmt::format("For each repetition, {} of every view's instances are hidden at random, so that every "
-                  "item keeps at least one view, and {} of "
-                  "each label's positives and of its negatives become unknown. The rows are then put into "
-                  "random order: the first {} are for "
-                  "training, the next {} for validation, the rest for the test.",
-                  percent(mask.value("missing-views", 0.)), percent(mask.value("missing-labels", 0.)),
-                  percent(mask.value("train", .7)), percent(mask.value("val", .15))));
+  const std::string folds = header.value("folds", "");
+  const std::string hidden = percent(mask.value("missing-views", 0.)),
+                    unknown = percent(mask.value("missing-labels", 0.));
+  const std::string train = percent(mask.value("train", .7)), val = percent(mask.value("val", .15));
+  if (!folds.empty())
+    page.paragraph(
+        fmt::format("Gaps and splits are those of the file {}: {} of the views' instances are hidden and {} "
+                    "of the training rows' "
+                    "known positives, on the average of the repetitions; {} of the rows are for training, {} "
+                    "for validation, the "
+                    "rest for the test.",
+                    folds, hidden, unknown, train, val));
+  else
+    page.paragraph(
+        fmt::format("For each repetition, {} of every view's instances are hidden at random, so that every "
+                    "item keeps at least one view, and {} of "
+                    "each label's positives and of its negatives become unknown. The rows are then put into "
+                    "random order: the first {} are for "
+                    "training, the next {} for validation, the rest for the test.",
+                    hidden, unknown, train, val));
   page.paragraph(
       authors ? "Protocol 'authors': the scaler is fitted on all rows, test rows included, and the test rows "
                 "include the validation rows on "
@@ -238,19 +253,22 @@ void show_protocol(const std::vector<ExperimentResults>& all, ReportSink& sink) 
 void show_reproduction(const std::vector<ExperimentResults>& all, const std::string& directory,
                        ReportSink& sink) {
   Page& page = sink.page();
-  page.paragraph(
-      "Each experiment is one command; it makes the same numbers on the same type of machine, whatever the "
-      "number of threads:");
-  for (const auto& results : all) page.code(results.header.at("command").get<std::string>());
+  page.paragraph("The same numbers come on the same type of machine, whatever the number of threads, by");
+  std::set<std::string> commands;
+  for (const auto& results : all)
+    if (const std::string command = results.header.at("command"); commands.insert(command).second)
+      page.code(command);
   page.paragraph(
       "Any single figure is the mean of cells; a cell is repeated, and compared with what is stored, by");
   page.code("lacuna bench rerun " + directory + "/cells/ID");
   ResultTable table;
   table.name = "cells";
-  table.caption = "All cells.";
+  table.caption = "All cells, at every place where they stand.";
   table.header = {"experiment", "data", "method", "repetition", "AP", "seconds", "cell", "state"};
+  std::set<std::string> seen;
   for (const auto& results : all)
     for (const auto& cell : results.cells) {
+      seen.insert(cell.id);
       const std::string place = place_words(cell.place),
                         where = results.name + (place.empty() ? "" : ": " + place);
       table.rows.push_back(
@@ -266,9 +284,11 @@ void show_reproduction(const std::vector<ExperimentResults>& all, const std::str
   table.filter = true;
   constexpr std::size_t kShown = 1000;
   if (table.rows.size() > kShown)
-    table.caption = fmt::format("The first {} of {} cells; the table's files hold all of them.", kShown,
+    table.caption = fmt::format("The first {} of {} lines; the table's files hold all of them.", kShown,
                                 table.rows.size());
-  page.begin_details(count_of(table.rows.size(), "cell"));
+  page.begin_details(seen.size() == table.rows.size()
+                         ? count_of(seen.size(), "cell")
+                         : fmt::format("{}, at {} places", count_of(seen.size(), "cell"), table.rows.size()));
   sink.table(table, kShown);
   page.end_details();
   std::set<std::string> machines;
@@ -359,7 +379,7 @@ void show_closer(const ExperimentResults& main, const CellStore& store, ReportSi
     const auto cells = main.select(data.name, main.lead().key);
     if (cells.empty() || cells[0]->fold != 0) continue;
     page.heading(data.name);
-    show_details("labels-" + data.name, store.read(cells[0]->id, "details.json"), sink);
+    show_details("labels-" + data.name, data.name, store.read(cells[0]->id, "details.json"), sink);
   }
 }
 
@@ -380,10 +400,15 @@ std::string write_report(const std::string& directory) {
 
   page.section("Overview");
   page.lead(overview(all));
+  std::set<std::string> cautions;
+  for (const auto& results : all)
+    if (const std::string words = results.header.value("caution", "");
+        !words.empty() && cautions.insert(words).second)
+      sink.warn(words);
   show_failures(all, page);
   for (const auto& results : all)
     if (results.done() > 0) show_experiment(results, sink);
-  if (const auto* main = first_of(all, {"table", "complete", "timing"})) show_closer(*main, store, sink);
+  if (const auto* main = first_of(all, {"table", "complete"})) show_closer(*main, store, sink);
   if (const auto* timed = first_of(all, {"timing", "table", "complete"})) {
     page.section("Time and memory");
     show_timing(*timed, sink);

@@ -60,12 +60,13 @@ class ReportSink {
   void table_file(const std::string& name, const std::string& ending,
                   const std::string& content);  // not on the page
   Page& page() { return page_; }
+  void warn(const std::string& words);  // on the page now, and below every table that becomes a file
 
  private:
   void figure(const std::string& name, const Svg& wide, const Svg& narrow, const std::string& caption);
   std::string unique(const std::string& folder, const std::string& name);
   Page& page_;
-  std::string directory_;
+  std::string directory_, caution_;
   std::set<std::string> used_;
 };
 
@@ -83,8 +84,9 @@ void show_similarity(const ExperimentResults& results, ReportSink& sink);
 void show_missing(const ExperimentResults& results, ReportSink& sink);
 ResultTable timing_table(const ExperimentResults& results, const DataInfo& data);
 void show_timing(const ExperimentResults& results, ReportSink& sink);
-void show_details(const std::string& name, const nlohmann::json& details,
-                  ReportSink& sink);  // labels, curves, reliability
+// Labels, curves, reliability; files begin with `name`, captions with `owner`.
+void show_details(const std::string& name, const std::string& owner, const nlohmann::json& details,
+                  ReportSink& sink);
 // The course of a metric on the validation rows, of the first member where there are several.
 Series validation_curve(const nlohmann::json& history, const std::string& metric);
 

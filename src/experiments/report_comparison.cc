@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
 #include <optional>
 #include <set>
 
@@ -13,6 +12,13 @@
 
 namespace lacuna {
 namespace {
+
+TableCell rank_cell(const std::vector<double>& column, std::size_t i) {
+  TableCell cell = TableCell::number(column[i], 2);
+  cell.best = rank_place(column, i) == 0;
+  cell.second = rank_place(column, i) == 1;
+  return cell;
+}
 
 ResultTable data_table(const ExperimentResults& results, const DataInfo& data) {
   ResultTable table;
@@ -39,9 +45,6 @@ ResultTable data_table(const ExperimentResults& results, const DataInfo& data) {
       if (results.methods[i].ranked && std::isfinite(shown[m][i])) values.insert(shown[m][i]);
     return k < values.size() ? *std::next(values.rbegin(), static_cast<std::ptrdiff_t>(k)) : -1;
   };
-  double best_rank = std::numeric_limits<double>::infinity();
-  for (const double rank : ranking)
-    if (std::isfinite(rank)) best_rank = std::min(best_rank, rank);
   bool beside = false;
   for (std::size_t i = 0; i < results.methods.size(); ++i) {
     const MethodInfo& method = results.methods[i];
@@ -57,9 +60,7 @@ ResultTable data_table(const ExperimentResults& results, const DataInfo& data) {
       row.push_back(cell);
     }
     repetitions = std::max(repetitions, count);
-    TableCell rank = TableCell::number(ranking[i], 2);
-    rank.best = ranking[i] == best_rank;
-    row.push_back(rank);
+    row.push_back(rank_cell(ranking, i));
     if (count < expected && count > 0)
       table.notes.push_back(fmt::format("{}: {} of {} repetitions.", method.title, count, expected));
     table.rows.push_back(std::move(row));
@@ -86,8 +87,8 @@ ResultTable data_table(const ExperimentResults& results, const DataInfo& data) {
     }
   }
   table.caption = fmt::format(
-      "{}: means; the best value of each column is bold, the second best underlined; {}{}.", data.name,
-      spread_words(repetitions),
+      "{}, {}: means; the best value of each column is bold, the second best underlined; {}{}.", data.name,
+      results.gaps(), spread_words(repetitions),
       results.header.value("protocol", "strict") == "authors" ? "; protocol authors, which leaks" : "");
   table.notes.push_back(
       "Ave.R is the mean over the six metrics of a method's rank, by means rounded to three digits; methods "
@@ -107,7 +108,9 @@ ResultTable data_table(const ExperimentResults& results, const DataInfo& data) {
 ResultTable rank_table(const ExperimentResults& results) {
   ResultTable table;
   table.name = results.name + "-ranks";
-  table.caption = "Ave.R over the six metrics (1 is best), by data set, and its mean over all of them.";
+  table.caption =
+      fmt::format("Ave.R over the six metrics (1 is best), {}: by data set, and its mean over all of them.",
+                  results.gaps());
   table.header = {"method"};
   for (const auto& data : results.data) table.header.push_back(data.name);
   table.header.push_back("all");
@@ -117,12 +120,7 @@ ResultTable rank_table(const ExperimentResults& results) {
   for (std::size_t i = 0; i < results.methods.size(); ++i) {
     if (!results.methods[i].ranked) continue;
     std::vector<TableCell> row = {results.methods[i].title};
-    for (const auto& column : columns) {
-      TableCell cell = TableCell::number(column[i], 2);
-      cell.best = std::none_of(column.begin(), column.end(), [&](double rank) { return rank < column[i]; }) &&
-                  std::isfinite(column[i]);
-      row.push_back(cell);
-    }
+    for (const auto& column : columns) row.push_back(rank_cell(column, i));
     table.rows.push_back(std::move(row));
   }
   return table;
@@ -180,9 +178,11 @@ void show_radars(const ExperimentResults& results, ReportSink& sink) {
     sink.plot(
         results.name + "-radar-" + data.name, radar,
         fmt::format(
-            "{}. Each axis runs from the worst method (centre) to the best (rim), whatever lies between "
-            "them: the shape compares ranks, not distances.",
-            data.name));
+            "{}, {}. Each axis has a scale of its own, from the worst of the ranked methods at the centre to "
+            "the "
+            "best at the rim; its name stands above both values. So equal lengths on two axes are not equal "
+            "differences.",
+            data.name, results.gaps()));
     sink.plot(
         results.name + "-dots-" + data.name, dots,
         fmt::format(

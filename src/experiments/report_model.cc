@@ -277,7 +277,7 @@ std::string model_report_text(const ModelReport& report) {
   if (report.importance.is_object()) show_importance(report.importance, sink);
   if (report.details.is_object()) {
     page.section("Labels");
-    show_details("model", report.details, sink);
+    show_details("model", report.title, report.details, sink);
   }
   page.section(report.command.empty() ? "Settings" : "How to make it again");
   if (!report.command.empty()) page.code(report.command);

@@ -14,7 +14,8 @@ std::string stacked_latex(const ExperimentResults& results, DeviationStyle style
   const std::size_t n = results.methods.size();
   std::string out =
       "% needs "
-      "\\usepackage{booktabs,multirow,graphicx}\n\\begin{table}\n\\centering\n\\scriptsize\n\\caption{Mean" +
+      "\\usepackage{booktabs,multirow,graphicx}\n\\begin{table}\n\\centering\n\\scriptsize\n\\caption{" +
+      escape_latex(fmt::format("Results, {}: mean", results.gaps())) +
       std::string(style == DeviationStyle::subscript ? " and, as a subscript," : " $\\pm$") +
       " population standard deviation over repetitions; bold: best, underlined: second best of the ranked "
       "methods. "
@@ -23,7 +24,10 @@ std::string stacked_latex(const ExperimentResults& results, DeviationStyle style
     out += " Protocol of the authors' program, which leaks.";
   if (std::any_of(results.methods.begin(), results.methods.end(), [](const auto& m) { return !m.ranked; }))
     out += " $\\dagger$: outside the ranks.";
-  out += "}\n\\label{tab:" + escape_latex(results.name) + "-stacked}\n\\begin{tabular}{ll" +
+  if (const std::string caution = results.header.value("caution", ""); !caution.empty())
+    out += " " + escape_latex(caution);
+  out += "}\n\\label{tab:" + latex_label(results.name) +
+         (style == DeviationStyle::subscript ? "-stacked" : "-stacked-pm") + "}\n\\begin{tabular}{ll" +
          std::string(n, 'c') + "}\n\\toprule\nData & Metric";
   for (const auto& method : results.methods)
     out += " & " + escape_latex(method.title) + (method.ranked ? "" : "$^\\dagger$");
@@ -61,13 +65,13 @@ std::string stacked_latex(const ExperimentResults& results, DeviationStyle style
     }
     out += " & Ave.R";
     const auto average = average_ranks(results, data);
-    double best = std::numeric_limits<double>::infinity();
-    for (const double rank : average)
-      if (rank < best) best = rank;
-    for (const double rank : average)
-      out += !std::isfinite(rank) ? " & --"
-             : rank == best       ? fmt::format(" & \\textbf{{{:.2f}}}", rank)
-                                  : fmt::format(" & {:.2f}", rank);
+    for (std::size_t i = 0; i < average.size(); ++i) {
+      const std::size_t place = rank_place(average, i);
+      out += !std::isfinite(average[i]) ? " & --"
+             : place == 0               ? fmt::format(" & \\textbf{{{:.2f}}}", average[i])
+             : place == 1               ? fmt::format(" & \\underline{{{:.2f}}}", average[i])
+                                        : fmt::format(" & {:.2f}", average[i]);
+    }
     out += " \\\\\n";
   }
   return out + "\\bottomrule\n\\end{tabular}\n\\end{table}\n";

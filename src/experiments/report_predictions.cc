@@ -66,7 +66,7 @@ TableCell number_cell(const json& value, int digits) {
 }
 
 // The page shows the most frequent labels; the files hold all of them.
-void show_labels(const std::string& name, const json& labels, ReportSink& sink) {
+void show_labels(const std::string& name, const std::string& owner, const json& labels, ReportSink& sink) {
   constexpr std::size_t kShown = 400;
   ResultTable table;
   table.name = name + "-labels";
@@ -87,9 +87,9 @@ void show_labels(const std::string& name, const json& labels, ReportSink& sink) 
   table.filter = table.rows.size() > 12;
   const std::size_t all = table.rows.size();
   table.caption =
-      all > kShown
-          ? fmt::format("The {} most frequent of {} labels; the table's files hold all of them.", kShown, all)
-          : fmt::format("Each of the {} labels, most frequent first.", all);
+      all > kShown ? fmt::format("{}: the {} most frequent of {} labels; the table's files hold all of them.",
+                                 owner, kShown, all)
+                   : fmt::format("{}: each of the {} labels, most frequent first.", owner, all);
   table.notes.push_back(
       "Positives: rows that have the label. AP: average precision of the rows ranked by this label's score; "
       "the share of "
@@ -156,9 +156,9 @@ void show_reliability(const std::string& name, const json& details, ReportSink& 
 
 }  // namespace
 
-void show_details(const std::string& name, const json& details, ReportSink& sink) {
+void show_details(const std::string& name, const std::string& owner, const json& details, ReportSink& sink) {
   if (!details.is_object()) return;
-  if (const auto& labels = details.at("labels"); !labels.empty()) show_labels(name, labels, sink);
+  if (const auto& labels = details.at("labels"); !labels.empty()) show_labels(name, owner, labels, sink);
   sink.page().begin_gallery();
   if (const auto& curves = details.at("curves"); !curves.empty()) show_precision_recall(name, curves, sink);
   if (details.contains("reliability") || details.contains("calibrated"))

@@ -8,6 +8,7 @@
 #include "base/text.h"
 #include "experiments/published.h"
 #include "experiments/report.h"
+#include "experiments/statistics.h"
 
 namespace lacuna {
 namespace {
@@ -25,69 +26,91 @@ double at_their_epochs(const ResultCell& cell, const PublishedTime& time) {
   return epochs > 1 && epoch > 0 ? fit + (time.epochs - epochs) * epoch : std::nan("");
 }
 
+// A mean with three significant digits, so that short times are not 0.
+TableCell seconds_cell(const std::vector<double>& values) {
+  if (values.empty()) return "-";
+  TableCell cell = TableCell::significant(mean(values));
+  if (values.size() > 1) cell.deviation = deviation(values);
+  return cell;
+}
+
 }  // namespace
 
 ResultTable timing_table(const ExperimentResults& results, const DataInfo& data) {
   ResultTable table;
   table.name = results.name + "-time-" + data.name;
-  table.header = {"method", "fit s", "processor s", "test s", "peak memory MB", "parameters"};
+  table.header = {"method", "epochs", "fit s", "processor s", "test s", "peak memory MB", "parameters"};
   const bool theirs = published_set(data.name, data.rows, data.labels) != nullptr && data.rows == 4999;
   if (theirs)
     table.header.insert(table.header.end(),
                         {"fit s at their epochs", "training s, as printed", "test s, as printed"});
-  std::string processor, scaled;
+  std::string machine, computed;
   std::size_t repetitions = 0;
+  bool alone = true;
   for (const auto& method : results.methods) {
     const auto cells = results.select(data.name, method.key);
     if (cells.empty()) continue;
     repetitions = std::max(repetitions, cells.size());
     const PublishedTime* time = theirs ? published_time(method.name) : nullptr;
-    std::vector<double> training, used, test, memory, at_theirs;
+    std::vector<double> epochs, fit, used, test, memory, at_theirs;
     for (const auto* cell : cells) {
-      training.push_back(seconds(*cell, "fit"));
+      fit.push_back(seconds(*cell, "fit"));
       used.push_back(seconds(*cell, "fit_processor"));
       test.push_back(seconds(*cell, "predict"));
       if (!cell->run.is_object()) continue;
+      epochs.push_back(cell->run.value("epochs", 0.));
       memory.push_back(cell->run.value("peak_bytes", 0.) / 1e6);
       if (time != nullptr) at_theirs.push_back(at_their_epochs(*cell, *time));
-      processor =
+      alone = alone && cell->run.value("alone", false);
+      machine =
           fmt::format("{}, {} threads", cell->run.value("processor", "?"), cell->run.value("threads", 0));
+      if (const std::string device = cell->run.value("device", "cpu"); device != "cpu")
+        machine += ", " + device;
     }
     std::vector<TableCell> row = {
         method.title,
-        mean_cell(training, 2),
-        mean_cell(used, 2),
-        mean_cell(test, 3),
+        epochs.empty() || mean(epochs) == 0 ? TableCell("-") : mean_cell(epochs, 0),
+        seconds_cell(fit),
+        seconds_cell(used),
+        seconds_cell(test),
         TableCell::number(memory.empty() ? 0 : *std::max_element(memory.begin(), memory.end()), 0),
         TableCell::number(cells[0]->result.value("parameters", 0.), 0)};
     if (theirs) {
-      row.push_back(at_theirs.empty() ? TableCell("-") : mean_cell(at_theirs, 2));
+      row.push_back(at_theirs.empty() ? TableCell("-") : seconds_cell(at_theirs));
       row.push_back(time != nullptr ? TableCell::number(time->training, 2) : TableCell("-"));
       row.push_back(time != nullptr ? TableCell::number(time->test, 2) : TableCell("-"));
       row[row.size() - 1].theirs = row[row.size() - 2].theirs = true;
-      if (!at_theirs.empty() && at_theirs != training)
-        scaled += fmt::format("{}{} ({} epochs ran)", scaled.empty() ? "" : ", ", method.title,
-                              cells[0]->run.value("epochs", 0));
+      if (!at_theirs.empty() && at_theirs != fit)
+        computed += fmt::format("{}{} ({:g} epochs ran, theirs are {:g})", computed.empty() ? "" : ", ",
+                                method.title, mean(epochs), time->epochs);
     }
     table.rows.push_back(std::move(row));
   }
-  table.caption = fmt::format("{}: seconds and memory of one repetition, on {}; {}.", data.name, processor,
-                              spread_words(repetitions));
+  table.caption = fmt::format(
+      "{}, {}: seconds and memory of one repetition with the epochs that ran, preparation of the inputs and "
+      "selection "
+      "on validation rows included, on {}; {}.",
+      data.name, results.gaps(), machine, spread_words(repetitions));
   table.notes.push_back(
-      "Fit is all that happens between data and model: preparation of the inputs, training, selection on "
-      "validation "
-      "rows; the chart below takes it apart. Processor seconds are those of the fit, summed over all "
-      "threads. Peak memory "
-      "is that of the whole process with its data. Times are comparable only if the machine did nothing "
-      "else.");
+      "Epochs are epochs or iterations, of all views and members together where a method has several; - "
+      "where it "
+      "solves at once. Fit is all that happens between data and model. Processor seconds are those of the "
+      "fit, summed "
+      "over all threads. Peak memory is that of the whole process with its data. Times are comparable only "
+      "if the "
+      "machine did nothing else.");
+  if (!alone)
+    table.notes.push_back(
+        "These are the times of a comparison's own cells, run one after the other in one process; bench "
+        "timing runs "
+        "each alone.");
   if (theirs)
     table.notes.push_back(
         "As printed: in the paper that introduced MTD, measured on its authors' machine with a GPU; DICNet "
-        "and MTD "
-        "with 100 epochs.");
-  if (!scaled.empty())
-    table.notes.push_back("Not measured but scaled to their epochs by the seconds of an epoch: " + scaled +
-                          ".");
+        "and MTD with 100 epochs.");
+  if (!computed.empty())
+    table.notes.push_back("Computed, not measured, is the fit at their epochs of " + computed +
+                          ": what was measured, and the seconds of an epoch for each epoch more or less.");
   return table;
 }
 

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <filesystem>
 #include <map>
+#include <set>
 
 #include "base/error.h"
 #include "base/text.h"
@@ -73,6 +74,14 @@ std::size_t ExperimentResults::done() const {
 std::size_t ExperimentResults::failed() const {
   return static_cast<std::size_t>(
       std::count_if(cells.begin(), cells.end(), [](const auto& cell) { return !cell.error.empty(); }));
+}
+std::string ExperimentResults::gaps() const {
+  const json& mask = header.at("mask");
+  const double views = mask.value("missing-views", 0.), labels = mask.value("missing-labels", 0.);
+  if (views == 0 && labels == 0) return "without gaps";
+  const auto percent = [](double share) { return fmt::format("{:g} %", std::round(share * 1000) / 10); };
+  return fmt::format("{} of the views and {} of the training labels missing", percent(views),
+                     percent(labels));
 }
 
 const MethodInfo& ExperimentResults::lead() const {
@@ -171,8 +180,9 @@ std::vector<double> average_ranks(MatrixView<const double> means) {
   for (std::size_t m = 0; m < means.cols; ++m) {
     for (std::size_t i = 0; i < means.rows; ++i) column[i] = means(i, m);
     const auto ranked = best_ranks(column);
-    for (std::size_t i = 0; i < means.rows; ++i) average[i] += ranked[i] / static_cast<double>(means.cols);
+    for (std::size_t i = 0; i < means.rows; ++i) average[i] += ranked[i];
   }
+  for (double& sum : average) sum /= static_cast<double>(means.cols);
   return average;
 }
 
@@ -193,13 +203,22 @@ std::vector<double> average_ranks(const ExperimentResults& results, const std::s
   return all;
 }
 
+std::size_t rank_place(const std::vector<double>& average, std::size_t i) {
+  if (!std::isfinite(average[i])) return average.size();
+  const auto printed = [](double rank) { return std::round(rank * 100); };
+  std::set<double> better;
+  for (const double rank : average)
+    if (std::isfinite(rank) && printed(rank) < printed(average[i])) better.insert(printed(rank));
+  return better.size();
+}
+
 std::vector<double> overall_ranks(const ExperimentResults& results) {
   std::vector<double> overall(results.methods.size(), 0);
   for (const auto& data : results.data) {
     const auto average = average_ranks(results, data.name);
-    for (std::size_t i = 0; i < overall.size(); ++i)
-      overall[i] += average[i] / static_cast<double>(results.data.size());
+    for (std::size_t i = 0; i < overall.size(); ++i) overall[i] += average[i];
   }
+  for (double& sum : overall) sum /= static_cast<double>(results.data.size());
   return overall;
 }
 

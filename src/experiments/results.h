@@ -49,8 +49,9 @@ struct ExperimentResults {
                                         const nlohmann::json& where = nlohmann::json::object()) const;
   std::vector<double> values(const std::string& data, const std::string& method, const std::string& metric,
                              const nlohmann::json& where = nlohmann::json::object()) const;
-  std::size_t done() const;
+  std::size_t done() const;  // places; a cell may stand at several
   std::size_t failed() const;
+  std::string gaps() const;  // "50 % of the views and 50 % of the training labels missing", "without gaps"
   // The method that the report looks at most closely: MTD where it takes part (the preset named first), else
   // our own, else the first.
   const MethodInfo& lead() const;
@@ -71,6 +72,9 @@ const std::vector<std::string>& paper_metrics();
 std::vector<double> average_ranks(const ExperimentResults& results, const std::string& data);
 // The same of a table of means as printed, (methods, metrics).
 std::vector<double> average_ranks(MatrixView<const double> means);
+// 0 for the best of average ranks as printed (two digits), 1 for the second best, ties alike; the number of them where
+// it is not a number.
+std::size_t rank_place(const std::vector<double>& average, std::size_t i);
 // The mean of the average ranks over all data sets; NaN for a method that lacks one.
 std::vector<double> overall_ranks(const ExperimentResults& results);
 

@@ -3,6 +3,7 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <cctype>
 #include <cmath>
 
 #include "experiments/svg.h"
@@ -54,6 +55,18 @@ TableCell TableCell::signed_number(double value, int digits) {
   TableCell cell = number(value, digits);
   if (std::isfinite(value)) cell.text = fmt::format("{:+.{}f}", value, digits);
   return cell;
+}
+
+TableCell TableCell::significant(double value) {
+  if (!std::isfinite(value) || value == 0) return number(value, 0);
+  return number(value, std::max(0, 2 - static_cast<int>(std::floor(std::log10(std::abs(value))))));
+}
+
+std::string latex_label(std::string_view name) {
+  std::string label;
+  for (const char c : name)
+    label += std::isalnum(static_cast<unsigned char>(c)) || c == '.' || c == '_' ? c : '-';
+  return label;
 }
 
 std::string escape_markdown(std::string_view text) {
@@ -156,7 +169,7 @@ std::string ResultTable::csv() const {
 
 std::string ResultTable::latex() const {
   std::string out = "% needs \\usepackage{booktabs}\n\\begin{table}\n\\centering\n\\caption{" +
-                    escape_latex(caption) + "}\n\\label{tab:" + escape_latex(name) + "}\n\\begin{tabular}{";
+                    escape_latex(caption) + "}\n\\label{tab:" + latex_label(name) + "}\n\\begin{tabular}{";
   for (std::size_t j = 0; j < header.size(); ++j) out += numeric_column(*this, j) ? 'r' : 'l';
   out += "}\n\\toprule\n";
   for (std::size_t j = 0; j < header.size(); ++j) out += (j ? " & " : "") + escape_latex(header[j]);

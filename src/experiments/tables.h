@@ -22,6 +22,7 @@ struct TableCell {
   TableCell(const char* t) : text(t) {}               // NOLINT
   static TableCell number(double value, int digits);  // "-" if it is not a number
   static TableCell signed_number(double value, int digits);
+  static TableCell significant(double value);  // three significant digits: "1260", "12.6", "0.000126"
 };
 
 struct ResultTable {
@@ -41,5 +42,6 @@ struct ResultTable {
 
 std::string escape_markdown(std::string_view text);
 std::string escape_latex(std::string_view text);
+std::string latex_label(std::string_view name);  // its letters, digits, - . and _; the rest becomes -
 
 }  // namespace lacuna

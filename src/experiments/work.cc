@@ -2,12 +2,12 @@
 
 #include <chrono>
 #include <map>
-#include <set>
 #include <thread>
 
 #include "base/error.h"
 #include "base/text.h"
 #include "experiments/machine.h"
+#include "experiments/results.h"
 
 namespace lacuna {
 
@@ -52,15 +52,11 @@ std::string run_claimed(const Claim& claim, const CellSpec& spec, const BenchOpt
   return " failed: " + error;
 }
 
-BenchOutcome work_off(const Plan& plan, const BenchOptions& options, CellStore& store, Shelf& shelf,
-                      const std::function<void(const BenchProgress&)>& tell,
+BenchOutcome work_off(std::span<const Plan> plans, const BenchOptions& options, CellStore& store,
+                      Shelf& shelf, const std::function<void(const BenchProgress&)>& tell,
                       const std::function<void(const PlannedCell&)>& apart) {
   using State = CellStore::State;
-  // One cell may stand at several places; it is run once.
-  std::vector<const PlannedCell*> cells;
-  std::set<std::string> seen;
-  for (const auto& cell : plan.cells)
-    if (seen.insert(cell.id).second) cells.push_back(&cell);
+  const auto cells = distinct_cells(plans);
   if (options.retry_failed)
     for (const auto* cell : cells) store.forget_failure(cell->id);
 
@@ -100,20 +96,33 @@ BenchOutcome work_off(const Plan& plan, const BenchOptions& options, CellStore& 
     tell(progress);
   };
 
+  // Whether a cell that is not to be timed has not ended yet.
+  const auto others_open = [&] {
+    for (std::size_t i = 0; i < cells.size(); ++i)
+      if (cells[i]->spec.task != Task::timing && (states[i] == State::open || states[i] == State::running))
+        return true;
+    return false;
+  };
   for (;;) {
     bool ran = false, waiting = false;
     for (std::size_t i = 0; i < cells.size(); ++i) {
       if (states[i] == State::done || states[i] == State::failed) continue;
       const PlannedCell& cell = *cells[i];
-      auto claim = apart ? nullptr : store.claim(cell.id);
+      const bool timing = cell.spec.task == Task::timing, alone = timing && apart;
+      if (timing && others_open()) {
+        waiting = true;
+        continue;
+      }
+      auto claim = alone ? nullptr : store.claim(cell.id);
       states[i] = store.state(cell.id);
-      if (apart ? states[i] != State::open : claim == nullptr) {
+      if (alone ? states[i] != State::open : claim == nullptr) {
         waiting = waiting || states[i] == State::running || states[i] == State::open;
         continue;
       }
-      const std::string what =
-          fmt::format("{} on {}, repetition {}", cell.place.at("method").get<std::string>(),
-                      cell.place.at("data").get<std::string>(), cell.spec.fold + 1);
+      const std::string place = place_words(cell.place);
+      const std::string what = fmt::format(
+          "{} on {}{}, repetition {}", cell.place.at("method").get<std::string>(),
+          cell.place.at("data").get<std::string>(), place.empty() ? "" : ", " + place, cell.spec.fold + 1);
       states[i] = State::running;
       running = i;
       const auto known = seconds_of.find(group(cell));
@@ -123,7 +132,7 @@ BenchOutcome work_off(const Plan& plan, const BenchOptions& options, CellStore& 
       const Stopwatch watch;
       double told = 0;
       std::string note = what;
-      if (apart) {
+      if (alone) {
         apart(cell);
       } else {
         note += run_claimed(*claim, cell.spec, options, store, shelf, [&](const EpochRecord& record) {

@@ -22,16 +22,16 @@ struct BenchProgress {
 std::string epoch_text(const EpochRecord& record);  // "epoch 12 of 100"
 
 struct BenchOutcome {
-  std::size_t done = 0, failed = 0, ran = 0;  // `ran` by this process
+  std::size_t done = 0, failed = 0, ran = 0;  // distinct cells; `ran` by this process
 };
 // Runs a cell that was claimed and stores what came out, be it a failure. Returns what there is to tell.
 std::string run_claimed(const Claim& claim, const CellSpec& spec, const BenchOptions& options,
                         CellStore& store, Shelf& shelf, const EpochWatch& watch = {});
 
-// Works until every cell is done or failed, here or in another process. Where `apart` is given it claims,
-// runs and stores a cell in a process of its own.
-BenchOutcome work_off(const Plan& plan, const BenchOptions& options, CellStore& store, Shelf& shelf,
-                      const std::function<void(const BenchProgress&)>& tell,
+// Works until every cell of the plans is done or failed, here or in another process. Cells that are to be timed come
+// after all others have ended, and where `apart` is given it claims, runs and stores them in processes of their own.
+BenchOutcome work_off(std::span<const Plan> plans, const BenchOptions& options, CellStore& store,
+                      Shelf& shelf, const std::function<void(const BenchProgress&)>& tell,
                       const std::function<void(const PlannedCell&)>& apart = {});
 
 }  // namespace lacuna

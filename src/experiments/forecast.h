@@ -1,0 +1,30 @@
+// What the open cells of plans will take, by the methods' own arithmetic: `--dry-run`.
+#pragma once
+
+#include <nlohmann/json.hpp>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "experiments/plan.h"
+#include "experiments/store.h"
+
+namespace lacuna {
+
+struct Forecast {
+  struct Line {  // the cells of a method on a data set, in the experiment where they stand first
+    std::string experiment, data, method;
+    std::size_t cells = 0, done = 0;  // in all; of them finished in the folder already
+    double seconds = 0;               // of the open ones, on the threads there are
+    double all_seconds = 0;           // of all of them
+    double bytes = 0;                 // of the largest
+    double each() const { return cells == 0 ? 0 : all_seconds / static_cast<double>(cells); }
+  };
+  std::vector<Line> lines;
+  Line total() const;
+  nlohmann::json json() const;
+};
+// Without a store nothing is done yet.
+Forecast forecast(std::span<const Plan> plans, const CellStore* store, Shelf& shelf);
+
+}  // namespace lacuna
