@@ -522,6 +522,30 @@ TEST_F(Tables, OneLabelHasMetricsWithinTheirRange) {
   EXPECT_NEAR(fast.auc, labels[0].auc, 1e-12);
 }
 
+TEST_F(Tables, TwoLabelsHaveMetricsWithinTheirRange) {
+  for (const double rate : {.02, .3, .9}) {
+    Random random(1, Purpose::test);
+    Matrix<float> scores(300, 2);
+    Matrix<std::int8_t> truth(300, 2);
+    for (std::size_t i = 0; i < 300; ++i)
+      for (std::size_t j = 0; j < 2; ++j) {
+        truth(i, j) = random.uniform() < .1 ? kUnknown : random.uniform() < rate ? 1 : 0;
+        scores(i, j) = static_cast<float>(random.uniform());
+      }
+    const Metrics fast = evaluate(scores, truth), plain = evaluate_reference(scores, truth);
+    for (std::size_t k = 0; k < metric_names().size(); ++k) {
+      const double value = fast.values()[k];
+      if (metric_names()[k] == "1-Cov" && rate < .5) {  // most rows have no positive
+        EXPECT_TRUE(std::isnan(value) && std::isnan(plain.values()[k])) << value;
+        continue;
+      }
+      EXPECT_GE(value, 0) << metric_names()[k] << " " << rate;
+      EXPECT_LE(value, 1) << metric_names()[k] << " " << rate;
+      EXPECT_NEAR(value, plain.values()[k], 1e-12) << metric_names()[k];
+    }
+  }
+}
+
 TEST_F(Tables, OneLabelIsLearnedAndItsEpochsDiffer) {
   std::string rna = "id,g,h\n", labels = "id,sick\n";
   Random random(2, Purpose::test);

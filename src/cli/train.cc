@@ -1,4 +1,5 @@
 // lacuna train: data -> model.
+#include <cmath>
 #include <cstdio>
 #include <filesystem>
 
@@ -128,7 +129,10 @@ int train(const Arguments& arguments) {
   if (model.validation()) {
     fmt::print("on {} validation rows:", val.rows.size());
     for (std::size_t i = 0; i < metric_names().size(); ++i)
-      fmt::print("  {} {:.4f}", metric_names()[i], model.validation()->values()[i]);
+      if (const double value = model.validation()->values()[i]; std::isnan(value))
+        fmt::print("  {} -", metric_names()[i]);
+      else
+        fmt::print("  {} {:.4f}", metric_names()[i], value);
     fmt::print("\n");
   }
   return 0;

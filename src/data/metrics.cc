@@ -23,6 +23,12 @@ double ratio(double a, double b) {
   return b > 0 ? a / b : kNaN;
 }
 
+// Coverage where rows without positives outweigh the others is below 0, and says nothing.
+double within_one(double value) {
+  constexpr double kRounding = 1e-9;
+  return value > 1 + kRounding ? kNaN : std::min(value, 1.);
+}
+
 struct RowSums {
   double ap = 0, rl = 0, coverage = 0;
   std::uint64_t rows = 0, errors = 0;  // rows with a known label; rows whose top label is wrong
@@ -267,7 +273,7 @@ Metrics evaluate(MatrixView<const float> scores, MatrixView<const std::int8_t> t
   metrics.ap = ratio(rows.ap, n);
   metrics.rl = 1 - ratio(rows.rl, n);
   metrics.oe = 1 - ratio(static_cast<double>(rows.errors), n);
-  metrics.cov = 1 - ratio(rows.coverage, n);
+  metrics.cov = within_one(1 - ratio(rows.coverage, n));
   metrics.auc = adapted_auc(positives_at, known_at);
 
   double known = 0, tp = 0, wrong = 0, auc = 0, auc_labels = 0, f1 = 0, f1_labels = 0;

@@ -104,7 +104,7 @@ Metrics evaluate_reference(MatrixView<const float> scores, MatrixView<const std:
   m.rl = 1 - ratio(rl, rows);
   m.auc = c > 1 && fpr[c - 1] > fpr[0] ? area / (fpr[c - 1] - fpr[0]) : kNaN;
   m.oe = 1 - ratio(errors, rows);
-  m.cov = 1 - ratio(coverage, rows);
+  m.cov = coverage < -1e-9 * rows ? kNaN : std::min(1 - ratio(coverage, rows), 1.);
   m.macro_auc = ratio(macro_auc, auc_labels);
   m.macro_f1 = ratio(macro_f1, f1_labels);
   m.micro_f1 = ratio(2 * hits, 2 * hits + wrong);
