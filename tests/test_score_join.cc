@@ -56,9 +56,10 @@ TEST(ScoreJoin, SubsetsAreScoredAndTold) {
   EXPECT_EQ(join.unknown_labels, (std::vector<std::string>{"extra"}));
   EXPECT_EQ(join.unscored_labels, (std::vector<std::string>{"x", "z"}));
   const auto told = join.told();
-  ASSERT_EQ(told.size(), 4u);
-  EXPECT_EQ(told[0], "left out: 1 scored item that the data does not have ('new')");
-  EXPECT_EQ(told[1], "left out: 2 items of the data without scores ('b', 'd')");
+  ASSERT_EQ(told.size(), 5u);
+  EXPECT_TRUE(told[0].starts_with("items are joined by id: 2 of 3 scored items, of 4 in the data")) << told[0];
+  EXPECT_EQ(told[1], "left out: 1 scored item that the data does not have ('new')");
+  EXPECT_EQ(told[2], "left out: 2 items of the data without scores ('b', 'd')");
 }
 
 TEST(ScoreJoin, RowsOfNothingAreItemsWithoutViews) {

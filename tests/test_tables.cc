@@ -233,10 +233,10 @@ TEST_F(Tables, LabelsThatNeverOccurAreNamed) {
 // --- habits of CSV files ------------------------------------------------------------------------------------
 
 TEST_F(Tables, TagListsBecomeLabels) {
-  EXPECT_EQ(split_tags("beach;sun"), (std::vector<std::string>{"beach", "sun"}));
-  EXPECT_EQ(split_tags(" beach | sun|beach "), (std::vector<std::string>{"beach", "sun"}));
-  EXPECT_EQ(split_tags("[\"a, b\", 'c', d]"), (std::vector<std::string>{"a, b", "c", "d"}));
-  EXPECT_TRUE(split_tags("[]").empty());
+  EXPECT_EQ(split_tags("beach;sun", ';'), (std::vector<std::string>{"beach", "sun"}));
+  EXPECT_EQ(split_tags(" beach | sun|beach ", '|'), (std::vector<std::string>{"beach", "sun"}));
+  EXPECT_EQ(split_tags("[\"a, b\", 'c', d]", '['), (std::vector<std::string>{"a, b", "c", "d"}));
+  EXPECT_TRUE(split_tags("[]", ';').empty());
   put("f/rna.csv", "id,g\na,1\nb,2\nc,3\nd,4\n");
   put("f/labels.csv", "id,tags\na,beach;sun\nb,\nc,sun\nd,[]\n");
   Dataset data = read("f");

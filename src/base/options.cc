@@ -226,6 +226,9 @@ void Options::parse(const std::vector<std::string>& arguments, const std::string
   std::set<const Option*> seen;  // what is said again on one command line extends a list
   const auto set = [&](Option& option, const std::string& text) {
     option.set(text, !seen.insert(&option).second);
+    // An empty text is a name here (that of a column without a header); in a file it is an empty list.
+    if (auto* names = std::get_if<std::vector<std::string>*>(&option.target); names != nullptr && text.empty())
+      (*names)->emplace_back();
   };
   for (std::size_t i = 0; i < arguments.size(); ++i) {
     const std::string& argument = arguments[i];

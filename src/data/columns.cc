@@ -1,6 +1,7 @@
 #include "data/columns.h"
 
 #include <algorithm>
+#include <cctype>
 #include <cmath>
 #include <numeric>
 #include <unordered_map>
@@ -60,23 +61,32 @@ std::string some(const std::vector<std::string>& names) {
   return text;
 }
 
+bool same_letters(std::string_view a, std::string_view b) {
+  return std::ranges::equal(a, b, [](char x, char y) {
+    return std::tolower(static_cast<unsigned char>(x)) == std::tolower(static_cast<unsigned char>(y));
+  });
+}
+
 Places places_of(const std::vector<std::string>& names, const std::string& where) {
   Places places;
   places.reserve(names.size());
   for (std::size_t j = 0; j < names.size(); ++j)
     if (const auto [at, fresh] = places.emplace(names[j], j); !fresh)
       fail(Exit::mismatch,
-           "{}: columns {} and {} are both called '{}', and the columns are not those of the training data in "
-           "their order; columns are matched by name, so names must differ",
+           "{}: columns {} and {} (from 0) are both called '{}'; columns are matched by name, so give them "
+           "different "
+           "names",
            where, at->second, j, names[j]);
   return places;
 }
 
 // For each column of the model its place in the data; empty = as they lie.
-std::vector<std::size_t> order_of(const ViewColumns& model, const View& view, const std::vector<std::string>& ids,
-                                  const std::string& where) {
-  if (model.names.empty() || view.column_names.empty() || model.names == view.column_names) return {};
-  const Places known = places_of(model.names, where + ", in the model"), here = places_of(view.column_names, where);
+std::vector<std::size_t> order_of(const ViewColumns& model, const View& view,
+                                  const std::vector<std::string>& ids, const std::string& where) {
+  if (model.names.empty() || view.column_names.empty()) return {};
+  const Places here = places_of(view.column_names, where),
+               known = places_of(model.names, where + ", in the model");
+  if (model.names == view.column_names) return {};
   std::vector<std::string> missing, unknown;
   std::vector<std::size_t> order;
   for (const auto& name : model.names) {
@@ -92,7 +102,8 @@ std::vector<std::size_t> order_of(const ViewColumns& model, const View& view, co
   if (missing.empty() && unknown.empty()) return order;
   std::string what;
   if (!missing.empty())
-    what = fmt::format("{} of the model's {} columns are not there ({})", missing.size(), model.count, some(missing));
+    what = fmt::format("{} of the model's {} columns are not there ({})", missing.size(), model.count,
+                       some(missing));
   if (!unknown.empty())
     what += fmt::format("{}{} of its {} columns are unknown to the model ({})", what.empty() ? "" : "; ",
                         unknown.size(), view.columns(), some(unknown));
@@ -136,15 +147,22 @@ Columns::Match Columns::match(const Dataset& data) const {
       match.notes.push_back(fmt::format("its only view is taken for the model's only one, '{}'", name));
     } else {
       fail(Exit::mismatch,
-           "{}: which view of the model is it? Name it with --views NAME, or name the file after it (the model "
+           "{}: which view of the model is it? Name it with --views NAME, or name the file after it (the "
+           "model "
            "has {})",
            data.name, join(known, ", "));
     }
   }
   for (const auto& view : match.data.views)
-    if (!knows(view.name))
+    if (!knows(view.name)) {
+      const auto twin =
+          std::ranges::find_if(known, [&](const auto& name) { return same_letters(name, view.name); });
       fail(Exit::mismatch, "{}: the model has no view '{}'{} (it has {})", data.name, view.name,
-           did_you_mean(view.name, known), join(known, ", "));
+           twin != known.end()
+               ? fmt::format("; did you mean '{}'? Large and small letters are told apart", *twin)
+               : did_you_mean(view.name, known),
+           join(known, ", "));
+    }
   for (const ViewColumns& model : views_) {
     const std::size_t at = match.data.view_index(model.view);
     match.source.push_back(at == data.views.size() ? -1 : static_cast<int>(at));
@@ -161,9 +179,10 @@ Columns::Match Columns::match(const Dataset& data) const {
                       "matched by name",
                       view.name, model.count));
     } else if (model.names.empty() != view.column_names.empty()) {
-      match.notes.push_back(fmt::format("view '{}': the columns of {} have no names; its {} columns are taken in "
-                                        "their order",
-                                        view.name, model.names.empty() ? "the model" : "the data", model.count));
+      match.notes.push_back(
+          fmt::format("view '{}': the columns of {} have no names; its {} columns are taken in "
+                      "their order",
+                      view.name, model.names.empty() ? "the model" : "the data", model.count));
     }
   }
   if (data.empty_cells) match.data = filled(match.data);
@@ -180,10 +199,11 @@ Dataset Columns::filled(const Dataset& data) const {
     const auto model = std::ranges::find(views_, out.views[v].name, &ViewColumns::view);
     if (model == views_.end()) continue;
     if (model->means.size() != table->cols())
-      fail(Exit::mismatch,
-           "{}: view '{}' has empty cells, and the model does not know the means of its training rows (it was "
-           "written by an older version); train it again, or use --empty zero",
-           data.name, model->view);
+      fail(
+          Exit::mismatch,
+          "{}: view '{}' has empty cells, and the model does not know the means of its training rows (it was "
+          "written by an older version); train it again, or use --empty zero",
+          data.name, model->view);
     Matrix<float> values(table->rows(), table->cols());
     for (std::size_t i = 0; i < values.rows(); ++i)
       for (std::size_t j = 0; j < values.cols(); ++j)
@@ -208,7 +228,8 @@ Columns Columns::load(const Tensors& file, std::vector<ViewColumns> views) {
   columns.views_ = std::move(views);
   const bool named = file.metadata.contains(kKey);
   if (named && (!file.metadata[kKey].is_array() || file.metadata[kKey].size() != columns.views_.size()))
-    fail(Exit::data, "{}: its metadata '{}' is no list of {} views", file.path(), kKey, columns.views_.size());
+    fail(Exit::data, "{}: its metadata '{}' is no list of {} views", file.path(), kKey,
+         columns.views_.size());
   for (std::size_t v = 0; v < columns.views_.size(); ++v) {
     ViewColumns& view = columns.views_[v];
     if (named) view.names = file.metadata[kKey][v].get<std::vector<std::string>>();

@@ -10,6 +10,7 @@
 #include "base/error.h"
 #include "base/text.h"
 #include "data/flat_table.h"
+#include "data/id_columns.h"
 #include "data/ids.h"
 #include "data/names.h"
 #include "data/text_file.h"
@@ -22,8 +23,8 @@ constexpr std::size_t kMostCells = std::size_t{1} << 22, kLongestCell = std::siz
 // Splits a text into rows of cells.
 class CsvRows {
  public:
-  CsvRows(std::string_view text, char separator, const std::string& where)
-      : rest_(text), separator_(separator), where_(where) {}
+  CsvRows(std::string_view text, char separator, const std::string& where, std::size_t line)
+      : rest_(text), separator_(separator), where_(where), next_line_(line) {}
 
   bool next(std::vector<std::string>& cells) {
     while (!rest_.empty() && (rest_[0] == '\n' || rest_[0] == '\r')) advance();  // blank lines
@@ -31,7 +32,8 @@ class CsvRows {
     line_ = next_line_;
     std::size_t count = 0;
     const auto add = [&](std::string_view text) {  // strings of the row before are used again
-      if (count == kMostCells) fail(Exit::data, "{}: line {} has more than {} cells", where_, line_, kMostCells);
+      if (count == kMostCells)
+        fail(Exit::data, "{}: line {} has more than {} cells", where_, line_, kMostCells);
       if (count == cells.size()) cells.emplace_back();
       cells[count++].assign(text);
     };
@@ -89,14 +91,26 @@ class CsvRows {
   }
   void check_length(std::size_t size) const {
     if (size > kLongestCell)
-      fail(Exit::data, "{}: line {}: a cell of {} bytes; at most {} are read", where_, line_, size, kLongestCell);
+      fail(Exit::data, "{}: line {}: a cell of {} bytes; at most {} are read", where_, line_, size,
+           kLongestCell);
   }
   std::string_view rest_;
   char separator_;
   const std::string& where_;
   std::string scratch_;
-  std::size_t line_ = 1, next_line_ = 1;
+  std::size_t line_ = 1, next_line_;
 };
+
+// Excel writes the separator itself in a first line, sep=; and reads it again. Cuts that line off; 0 = there is none.
+char cut_separator_line(std::string_view& text) {
+  const auto end = text.find('\n');
+  std::string_view line = trim(text.substr(0, std::min<std::size_t>(end, 16)));
+  if (text.starts_with("sep=\t")) line = "sep=\t";
+  if (line.size() > 2 && line.front() == '"' && line.back() == '"') line = line.substr(1, line.size() - 2);
+  if (end == std::string_view::npos || line.size() != 5 || !line.starts_with("sep=")) return 0;
+  text.remove_prefix(end + 1);
+  return line[4];
+}
 
 // The most frequent of the three in the first row, outside of quotes: a quoted name may hold any of them.
 char find_separator(const std::string& path, std::string_view text) {
@@ -113,13 +127,15 @@ char find_separator(const std::string& path, std::string_view text) {
   return kSeparators[static_cast<std::size_t>(std::ranges::max_element(counts) - counts.begin())];
 }
 
-// A first line of numbers is data, but for the numbers 0, 1, 2, ... that some tools write as column names.
+// A first line of numbers is data, but for the numbers 0, 1, 2, ... that some tools write as column names, also behind
+// an empty cell above the names of the rows.
 bool looks_like_header(const std::vector<std::string>& cells) {
   float ignored = 0;
   if (!std::ranges::all_of(cells, [&](const auto& cell) { return parse_cell(cell, ignored); })) return true;
   if (cells.size() < 4) return false;
-  for (std::size_t j = 0; j + 1 < cells.size(); ++j)
-    if (cells[j] != std::to_string(j)) return false;
+  const std::size_t begin = trim(cells[0]).empty() ? 1 : 0;
+  for (std::size_t j = begin; j + 1 < cells.size() + begin; ++j)
+    if (cells[j] != std::to_string(j - begin)) return false;
   return true;
 }
 
@@ -128,7 +144,9 @@ class Numbers {
  public:
   Numbers(char separator, const std::string& where) : commas_allowed_(separator != ','), where_(where) {}
 
+  bool was_word() const { return word_; }  // the last one was yes or no
   bool read(std::string_view cell, std::size_t line, float& out) {
+    word_ = false;
     if (trim(cell).empty()) {
       out = kBlankCell;
       return true;
@@ -137,7 +155,8 @@ class Numbers {
       if (point_line_ == 0 && cell.find('.') != std::string_view::npos) note(line, cell, point_line_, point_);
       return true;
     }
-    if (parse_yes_no(cell, out)) return true;
+    word_ = parse_yes_no(cell, out);
+    if (word_) return true;
     const auto comma = cell.find(',');
     if (!commas_allowed_ || comma == std::string_view::npos || cell.find('.') != std::string_view::npos)
       return false;
@@ -150,7 +169,8 @@ class Numbers {
   bool commas() const {  // Exit::data where some numbers have commas and others points
     if (comma_line_ != 0 && point_line_ != 0)
       fail(Exit::data,
-           "{}: line {} has a decimal comma ('{}') and line {} a decimal point ('{}'), so that neither is sure; "
+           "{}: line {} has a decimal comma ('{}') and line {} a decimal point ('{}'), so that neither is "
+           "sure; "
            "write all numbers alike",
            where_, comma_line_, comma_, point_line_, point_);
     return comma_line_ != 0;
@@ -161,13 +181,13 @@ class Numbers {
     to_line = line;
     to = trim(cell);
   }
-  bool commas_allowed_;
+  bool commas_allowed_, word_ = false;
   const std::string& where_;
   std::string changed_, comma_, point_;
   std::size_t comma_line_ = 0, point_line_ = 0;
 };
 
-enum class Role { number, id, classes, tags, ignored };
+enum class Role { number, id, maybe_id, classes, tags, ignored };
 
 class CsvReader {
  public:
@@ -175,8 +195,9 @@ class CsvReader {
       : path_(path),
         options_(options),
         file_(open_text(path)),
-        separator_(find_separator(path, file_.text)),
-        rows_(file_.text, separator_, path),
+        told_(cut_separator_line(file_.text)),
+        separator_(told_ != 0 ? told_ : find_separator(path, file_.text)),
+        rows_(file_.text, separator_, path, told_ != 0 ? 2 : 1),
         numbers_(separator_, path) {
     if (const auto nul = file_.text.substr(0, 4096).find('\0'); nul != std::string_view::npos)
       fail(Exit::data, "{}: byte {} is NUL; this is no text, or UTF-16 without a byte order mark", path, nul);
@@ -191,24 +212,24 @@ class CsvReader {
     const bool short_header =
         more && options_.header != "no" && cells.size() == first.size() + 1 && !trim(cells.back()).empty();
     if (short_header) first.insert(first.begin(), "");
-    header_ = short_header || options_.header == "yes" || (options_.header == "auto" && looks_like_header(first));
+    header_ =
+        short_header || options_.header == "yes" || (options_.header == "auto" && looks_like_header(first));
     if (header_ && !more) fail(Exit::data, "{}: has a header line but no rows", path_);
     width_ = first.size();
     for (std::size_t j = 0; j < width_; ++j)
       all_.columns.push_back({header_ ? utf8_or_latin1(first[j]) : "", j, 1});
     find_roles(header_ ? cells : first);
-    for (std::size_t j = 0; j < width_; ++j) {
-      if (role_[j] != Role::number) continue;
-      table_.columns.push_back({all_.columns[j].name, table_.columns.size(), 1});
-      if (header_) table_.value_names.push_back(all_.columns[j].name);
-    }
-    const std::size_t kept = table_.columns.size();
+    std::size_t kept = 0;
+    for (const Role role : role_) kept += role == Role::number || role == Role::maybe_id;
     values_.reserve(std::min(file_.text.size() / 2 + 1,
                              kept * static_cast<std::size_t>(std::ranges::count(file_.text, '\n') + 1)));
     std::size_t count = 0;
     if (!header_) add_row(first, first_line), ++count;
     for (; more; more = rows_.next(cells), ++count) add_row(cells, rows_.line());
     if (numbers_.commas()) table_.notes.push_back("its numbers have decimal commas");
+    settle_ids(count);
+    kept = table_.columns.size();
+    if (!options_.labels_table && !options_.transpose) find_running_numbers(count);
     auto owner = std::make_shared<std::vector<float>>(std::move(values_));
     table_.values = Table<float>(owner, MatrixView<const float>(owner->data(), count, kept));
     table_.source_type = "text";
@@ -218,41 +239,135 @@ class CsvReader {
  private:
   void find_roles(const std::vector<std::string>& row) {
     role_.assign(width_, Role::number);
-    const auto choose = [&](const std::string& column, Role role) {
-      if (!column.empty()) role_[find_column(all_, column, path_)] = role;
-    };
+    said_.assign(width_, false);
+    place_.assign(width_, IdChoice::kNone);
     for (const auto& column : options_.ignore_columns) {
-      if (options_.several_tables && !has_column(column)) continue;  // another table has it
-      choose(column, Role::ignored);
+      bool found = false;  // every column of that name; otherwise the one at that place
+      for (std::size_t j = 0; j < width_; ++j)
+        if (header_ && all_.columns[j].name == column) role_[j] = Role::ignored, found = true;
+      const auto at = parse_int(column);
+      if (!found && options_.several_tables && (!at || *at < 0 || static_cast<std::size_t>(*at) >= width_))
+        continue;  // another table has it
+      if (!found) role_[find_column(all_, column, path_)] = Role::ignored;
       table_.ignored.push_back(column);
     }
-    choose(options_.class_column, Role::classes);
-    choose(options_.tags_column, Role::tags);
-    std::size_t id = width_;
-    if (!options_.id_column.empty()) {
-      id = find_column(all_, options_.id_column, path_);
-    } else if (header_ && role_[0] == Role::number && width_ > 1) {
+    for (const auto& [column, role] :
+         {std::pair{&options_.class_column, Role::classes}, {&options_.tags_column, Role::tags}})
+      if (!column->empty()) {
+        const std::size_t j = find_column(all_, *column, path_);
+        role_[j] = role;
+        table_.list_name = all_.columns[j].name;
+      }
+    const bool named =
+        !options_.id_column.empty() &&
+        !(options_.several_tables && !has_column(options_.id_column) && !parse_int(options_.id_column));
+    if (named) add_id_column(find_column(all_, options_.id_column, path_), Role::id);
+    for (std::size_t j = 0; j < width_ && header_ && width_ > 1; ++j) {
+      if (role_[j] != Role::number) continue;
+      const std::string& name = all_.columns[j].name;
       float ignored = 0;
-      const bool names_of_rows = options_.transpose && !numbers_.read(row[0], 1, ignored);
-      if (is_id_name(all_.columns[0].name) || names_of_rows) id = 0;
+      const bool names_of_rows = j == 0 && options_.transpose && !numbers_.read(row[0], 1, ignored);
+      if (names_of_rows || (j == 0 && is_id_name(name)))
+        add_id_column(j, Role::id);
+      else if (may_hold_ids(name, j) &&
+               (!options_.labels_table || is_sure_id_name(name) || is_row_number_name(name)))
+        add_id_column(j, Role::maybe_id);
     }
-    if (id < width_) {
-      role_[id] = Role::id;
-      table_.has_ids = true;
-      table_.id_name = all_.columns[id].name;
-    }
+    if (named) id_columns_[0].named_by_user = true;
+    texts_.resize(id_columns_.size());
     if (!options_.labels_table || std::ranges::count(role_, Role::number) != 1) return;
     // Labels that are one column of text: tags, or one class a row.
     const auto only = static_cast<std::size_t>(std::ranges::find(role_, Role::number) - role_.begin());
-    CsvRows again(file_.text, separator_, path_);
+    CsvRows again(file_.text, separator_, path_, 1);
     std::vector<std::string> cells;
     if (header_) again.next(cells);
     float ignored = 0;
     while (again.next(cells)) {
       if (cells.size() != width_ || trim(cells[only]).empty()) continue;
-      if (!Numbers(separator_, path_).read(cells[only], 1, ignored)) role_[only] = Role::tags;
+      if (!Numbers(separator_, path_).read(cells[only], 1, ignored)) set_tags(only);
       return;
     }
+  }
+
+  void set_tags(std::size_t j) {
+    role_[j] = Role::tags;
+    table_.list_name = all_.columns[j].name;
+  }
+
+  void add_id_column(std::size_t j, Role role) {
+    role_[j] = role;
+    id_columns_.push_back({j, all_.columns[j].name, false, {}});
+    place_[j] = id_columns_.size() - 1;
+  }
+
+  // Now that all values are known: which column holds the ids, and which are features after all.
+  void settle_ids(std::size_t rows) {
+    // Names of rows in the first column of a table that is turned round need no usual header.
+    if (options_.transpose && !id_columns_.empty() && !is_id_name(id_columns_[0].name) &&
+        role_[id_columns_[0].column] == Role::id)
+      id_columns_[0].named_by_user = true;
+    IdChoice choice = choose_ids(id_columns_, path_);
+    table_.notes.insert(table_.notes.end(), choice.notes.begin(), choice.notes.end());
+    std::vector<bool> cut;  // of the columns of values_
+    for (std::size_t j = 0; j < width_; ++j) {
+      if (role_[j] != Role::number && role_[j] != Role::maybe_id) continue;
+      const std::size_t k = role_[j] == Role::maybe_id ? place_[j] : IdChoice::kNone;
+      cut.push_back(k != IdChoice::kNone &&
+                    (k == choice.ids || std::ranges::find(choice.dropped, k) != choice.dropped.end()));
+      if (cut.back()) continue;
+      if (k != IdChoice::kNone && texts_[k].line != 0) refuse(j, texts_[k].cell, texts_[k].line);
+      table_.columns.push_back({all_.columns[j].name, table_.columns.size(), 1});
+      if (header_) table_.value_names.push_back(all_.columns[j].name);
+    }
+    if (std::ranges::find(cut, true) != cut.end()) {
+      std::size_t to = 0;
+      for (std::size_t i = 0, from = 0; i < rows; ++i)
+        for (std::size_t c = 0; c < cut.size(); ++c, ++from)
+          if (!cut[c]) values_[to++] = values_[from];
+      values_.resize(to);
+    }
+    if (choice.ids == IdChoice::kNone) return;
+    IdColumn& ids = id_columns_[choice.ids];
+    table_.has_ids = true;
+    table_.id_name = ids.name;
+    table_.id_named = !options_.id_column.empty() && ids.named_by_user;
+    table_.row_numbers = choice.row_numbers;
+    table_.ids = std::move(ids.values);
+  }
+
+  // Numbers of samples under a header that nobody knows: each of a run of whole numbers once, in any order.
+  void find_running_numbers(std::size_t rows) {
+    constexpr std::size_t kFewest = 10, kShown = 3;
+    const std::size_t width = table_.columns.size();
+    if (rows < kFewest) return;
+    std::vector<std::string> found;
+    std::vector<bool> seen(2 * rows);
+    for (std::size_t c = 0; c < width && found.size() <= kShown; ++c) {
+      const double first = static_cast<double>(values_[c]), n = static_cast<double>(rows);
+      double least = first, largest = first;
+      std::vector<std::size_t> marked;
+      std::size_t i = 0;
+      for (; i < rows; ++i) {
+        const double x = static_cast<double>(values_[i * width + c]), at = x - first + n;
+        if (!(at >= 0 && at < 2 * n) || x != std::floor(x) || seen[static_cast<std::size_t>(at)]) break;
+        seen[static_cast<std::size_t>(at)] = true;
+        marked.push_back(static_cast<std::size_t>(at));
+        least = std::min(least, x), largest = std::max(largest, x);
+      }
+      for (const std::size_t at : marked) seen[at] = false;
+      if (i == rows && largest - least + 1 == n)
+        found.push_back(table_.columns[c].name.empty() ? std::to_string(c) : table_.columns[c].name);
+    }
+    if (found.empty()) return;
+    const std::size_t count = std::min(found.size(), kShown);
+    std::vector<std::string> names;
+    for (std::size_t k = 0; k < count; ++k) names.push_back("'" + found[k] + "'");
+    if (found.size() > kShown) names.emplace_back("...");
+    table_.notes.push_back(fmt::format(
+        "warning: {} {} a running number (each of {} whole numbers once) and is taken as a feature; if it "
+        "holds ids, say "
+        "--id-column '{}', if it is of no use, --ignore-columns '{}'",
+        join(names, ", "), count == 1 ? "looks like" : "each look like", rows, found[0], found[0]));
   }
 
   bool has_column(const std::string& column) const {
@@ -264,13 +379,29 @@ class CsvReader {
       fail(Exit::data, "{}: line {} has {} cells, the first line has {}", path_, line, cells.size(), width_);
     for (std::size_t j = 0; j < width_; ++j) {
       switch (role_[j]) {
-        case Role::id: table_.ids.push_back(utf8_or_latin1(cells[j])); break;
-        case Role::classes: table_.classes.push_back(utf8_or_latin1(trim(cells[j]))); break;
-        case Role::tags: table_.tags.push_back(utf8_or_latin1(trim(cells[j]))); break;
-        case Role::ignored: break;
+        case Role::id:
+          id_columns_[place_[j]].values.push_back(utf8_or_latin1(cells[j]));
+          break;
+        case Role::maybe_id: {
+          id_columns_[place_[j]].values.push_back(utf8_or_latin1(cells[j]));
+          float value = 0;
+          First& text = texts_[place_[j]];
+          if (!numbers_.read(cells[j], line, value) && text.line == 0) text = {line, cells[j]};
+          values_.push_back(value);
+          break;
+        }
+        case Role::classes:
+          table_.classes.push_back(utf8_or_latin1(trim(cells[j])));
+          break;
+        case Role::tags:
+          table_.tags.push_back(utf8_or_latin1(trim(cells[j])));
+          break;
+        case Role::ignored:
+          break;
         case Role::number: {
           float value = 0;
           if (!numbers_.read(cells[j], line, value)) refuse(j, cells[j], line);
+          said_[j] = said_[j] || numbers_.was_word();
           values_.push_back(value);
         }
       }
@@ -279,24 +410,47 @@ class CsvReader {
 
   [[noreturn]] void refuse(std::size_t j, std::string_view cell, std::size_t line) const {
     const std::string column = header_ ? fmt::format("'{}'", all_.columns[j].name) : std::to_string(j);
-    if (parse_double(trim(cell))) refuse_cell(path_, line, column, cell);
-    const std::string flag = header_ && !all_.columns[j].name.empty() ? all_.columns[j].name : std::to_string(j);
-    fail(Exit::data,
-         "{}: line {}, column {}: '{}' is not a number; if the column holds ids, say --id-column '{}'; if one "
-         "class or a list of tags a row, --class-column or --tags-column; to leave it out, --ignore-columns '{}'",
-         path_, line, column, utf8_or_latin1(cell.substr(0, 40)), flag, flag);
+    const std::string flag =
+        header_ && !all_.columns[j].name.empty() ? all_.columns[j].name : std::to_string(j);
+    const std::string shown = utf8_or_latin1(cell.substr(0, 40));
+    if (parse_double(trim(cell)))
+      fail(Exit::data,
+           "{}: line {}, column {}: float32 cannot hold {} exactly; if the column holds ids, say --id-column "
+           "'{}'; write "
+           "a decimal point if rounding is meant",
+           path_, line, column, shown, flag);
+    if (said_[j])
+      fail(Exit::data,
+           "{}: line {}, column {}: '{}' is neither yes nor no; understood are yes, no, true, false, y, n, "
+           "t, f (in "
+           "large or small letters), 1 and 0, and nothing, NA or ? where it is unknown",
+           path_, line, column, shown);
+    fail(
+        Exit::data,
+        "{}: line {}, column {}: '{}' is not a number; if the column holds ids, say --id-column '{}'; if one "
+        "class or a list of tags a row, --class-column or --tags-column; to leave it out, --ignore-columns "
+        "'{}'",
+        path_, line, column, shown, flag, flag);
   }
 
   const std::string& path_;
   const ReadOptions& options_;
   TextFile file_;
-  char separator_;
+  char told_, separator_;
   CsvRows rows_;
   Numbers numbers_;
   bool header_ = false;
   std::size_t width_ = 0;
   FlatTable all_;  // the columns with ids, classes and tags still among them
   std::vector<Role> role_;
+  std::vector<bool> said_;            // yes or no stood in the column
+  std::vector<IdColumn> id_columns_;  // those that may hold ids,
+  std::vector<std::size_t> place_;    //   which of them a column is,
+  struct First {
+    std::size_t line = 0;  // 0 = none
+    std::string cell;
+  };
+  std::vector<First> texts_;  //   and the first cell of each that is no number
   std::vector<float> values_;
   FlatTable table_;
 };

@@ -61,11 +61,43 @@ void check_names(const std::vector<std::string>& names, const char* what, const 
   std::unordered_map<std::string_view, std::size_t> seen;
   seen.reserve(names.size());
   for (std::size_t i = 0; i < names.size(); ++i) {
-    if (names[i].empty()) fail(Exit::data, "{}: {} {} has an empty name", where, what, i);
-    if (!valid_utf8(names[i])) fail(Exit::data, "{}: the name of {} {} is not UTF-8 text", where, what, i);
+    if (names[i].empty()) fail(Exit::data, "{}: the name of {} {} (from 0) is empty", where, what, i);
+    if (!valid_utf8(names[i]))
+      fail(Exit::data, "{}: the name of {} {} (from 0) is not UTF-8 text", where, what, i);
     const auto [at, fresh] = seen.emplace(names[i], i);
     if (!fresh)
-      fail(Exit::data, "{}: {} {} and {} are both called '{}'", where, what, at->second, i, names[i]);
+      fail(Exit::data, "{}: {}s {} and {} (from 0) are both called '{}'", where, what, at->second, i,
+           names[i]);
+  }
+}
+
+void check_ids(const std::vector<std::string>& ids, const std::string& where) {
+  std::unordered_map<std::string_view, std::size_t> seen;
+  seen.reserve(ids.size());
+  for (std::size_t i = 0; i < ids.size(); ++i) {
+    if (ids[i].empty()) fail(Exit::data, "{}: row {} (from 0) has no id", where, i);
+    if (!valid_utf8(ids[i])) fail(Exit::data, "{}: the id of row {} (from 0) is not UTF-8 text", where, i);
+    const auto [at, fresh] = seen.emplace(ids[i], i);
+    if (!fresh)
+      fail(Exit::data, "{}: rows {} and {} (from 0) are both called '{}'", where, at->second, i, ids[i]);
+  }
+}
+
+// Columns are matched by name, so that two of one name are two meanings of it.
+void check_column_names(const View& view, const std::string& where) {
+  std::unordered_map<std::string_view, std::size_t> seen;
+  seen.reserve(view.column_names.size());
+  for (std::size_t j = 0; j < view.column_names.size(); ++j) {
+    const std::string& name = view.column_names[j];
+    if (!valid_utf8(name))
+      fail(Exit::data, "{}: view '{}': a column name is not UTF-8 text", where, view.name);
+    const auto [at, fresh] = seen.emplace(name, j);
+    if (!fresh)
+      fail(Exit::data,
+           "{}: view '{}': its columns {} and {} (from 0) are both called '{}'; columns are matched by name, "
+           "so give them "
+           "different names",
+           where, view.name, at->second, j, name);
   }
 }
 
@@ -84,7 +116,8 @@ void check_values(const Dataset& data, std::size_t v, const std::string& where) 
       });
     }
   };
-  constexpr std::size_t kSlab = std::size_t{1} << 16;  // a pass over a mapped file keeps no more of it than this
+  constexpr std::size_t kSlab = std::size_t{1}
+                                << 16;  // a pass over a mapped file keeps no more of it than this
   for (std::size_t first = 0; first < data.rows; first += kSlab) {
     const std::size_t count = std::min(kSlab, data.rows - first);
     parallel_for(count, kRowGrain,
@@ -178,9 +211,9 @@ void Dataset::check(const std::string& where, Scan scan) const {
   if (views.empty() && labels.empty()) fail(Exit::data, "{}: has neither a view nor labels", where);
   std::vector<std::string> names;
   for (const auto& view : views) names.push_back(view.name);
-  check_names(names, "views", where);
-  check_names(label_names, "labels", where);
-  check_names(ids, "ids of rows", where);
+  check_names(names, "view", where);
+  check_names(label_names, "label", where);
+  check_ids(ids, where);
   for (const auto& view : views) {
     if (view.sparse()) check_sparse(view, where);
     if (view.rows() != rows)
@@ -189,9 +222,7 @@ void Dataset::check(const std::string& where, Scan scan) const {
     if (!view.column_names.empty() && view.column_names.size() != view.columns())
       fail(Exit::data, "{}: view '{}' has {} columns but {} column names", where, view.name, view.columns(),
            view.column_names.size());
-    for (const auto& column : view.column_names)
-      if (!valid_utf8(column))
-        fail(Exit::data, "{}: view '{}': a column name is not UTF-8 text", where, view.name);
+    check_column_names(view, where);
   }
   if (!ids.empty() && ids.size() != rows) fail(Exit::data, "{}: {} ids for {} rows", where, ids.size(), rows);
   if (!present.empty()) {

@@ -15,6 +15,7 @@
 #include "base/files.h"
 #include "base/text.h"
 #include "data/convert.h"
+#include "data/ids.h"
 #include "data/labels.h"
 #include "data/names.h"
 #include "data/text_file.h"
@@ -96,6 +97,7 @@ FlatTable transposed(FlatTable&& table) {
   std::visit([&](const auto& values) { out.values = transposed(values); }, table.values);
   out.ids = std::move(table.value_names);
   out.has_ids = !out.ids.empty();
+  out.row_numbers = are_row_numbers(out.ids);
   out.ignored = std::move(table.ignored);
   out.value_names = std::move(table.ids);
   for (std::size_t j = 0; j < out.value_names.size(); ++j) out.columns.push_back({out.value_names[j], j, 1});
@@ -178,7 +180,8 @@ std::vector<std::uint8_t> settle_empty_cells(View& view, const std::string& empt
     const std::string column =
         view.column_names.empty() ? fmt::format("column {}", j) : fmt::format("'{}'", view.column_names[j]);
     fail(Exit::data,
-         "{}: view '{}', row {}: {} has no value (an empty cell, NA or the like) but other cells of the row have; "
+         "{}: view '{}', row {}: {} has no value (an empty cell, NA or the like) but other cells of the row "
+         "have; "
          "a view is present or missing as a whole (--empty zero or --empty mean fills such cells)",
          where, view.name, i, column);
   };
@@ -248,20 +251,28 @@ std::vector<std::size_t> take_labels(FlatTable& table, const ReadOptions& option
     data.labels = table.labels;
     data.label_names = table.label_names;
   } else if (!table.tags.empty()) {
-    tag_labels(table.tags, options.blank_means, data);
+    tag_labels(table.tags, table.list_name, options.blank_means, data);
   } else if (!table.classes.empty()) {
     one_hot_labels(table.classes, data);
+    if (const char separator = tag_separator(table.classes); separator == ';' || separator == '|')
+      data.notes.push_back(
+          fmt::format("some classes of column '{}' contain '{}' and are taken as they are; if they are "
+                      "lists of tags, say --tags-column instead of --class-column",
+                      table.list_name, separator));
   } else if (!labels.empty()) {
     Matrix<float> values = take_dense(table, labels);
     if (values.cols() != labels.size()) fail(Exit::data, "{}: a label has more than two values", where);
     if (options.blank_means == "no")
       for (float& x : values.values())
         if (std::bit_cast<std::uint32_t>(x) == std::bit_cast<std::uint32_t>(kBlankCell)) x = 0;
-    data.labels = decode_labels(values, options.label_code, where);
+    std::vector<std::string> columns;
     for (std::size_t k = 0; k < labels.size(); ++k) {
       const std::string name = table.column(labels[k]).name;
+      if (!name.empty() && table.source_type == "text") columns.push_back(name);
       data.label_names.push_back(name.empty() ? fmt::format("label{}", k) : name);
     }
+    if (columns.size() != labels.size()) columns.clear();
+    data.labels = decode_labels(values, options.label_code, where, columns);
   }
   std::vector<std::size_t> rest;
   for (std::size_t c = 0; c < table.column_count(); ++c)
@@ -288,10 +299,9 @@ Dataset assemble(FlatTable&& table, const ReadOptions& options, const std::strin
     const std::string name = text.substr(0, equals);
     if (name.empty() || (equals == std::string::npos && options.views.size() > 1))
       fail(Exit::usage, "--views takes NAME=A-B, or NAME alone for all columns, not '{}'", text);
-    const auto columns =
-        equals == std::string::npos
-            ? rest
-            : parse_ranges(std::string_view(text).substr(equals + 1), table.column_count(), where);
+    const auto columns = equals == std::string::npos ? rest
+                                                     : parse_ranges(std::string_view(text).substr(equals + 1),
+                                                                    table.column_count(), where);
     for (auto c : columns) {
       if (!std::ranges::binary_search(rest, c))
         fail(Exit::usage, "{}: column {} of view '{}' is a label", where, c, name);
@@ -315,9 +325,10 @@ Dataset assemble(FlatTable&& table, const ReadOptions& options, const std::strin
 bool parse_cell(std::string_view cell, float& out) {
   cell = trim(cell);
   if (cell.starts_with('+')) cell.remove_prefix(1);
-  static constexpr std::string_view kNothing[] = {"",     "?",    "NA",   "N/A", "n/a", "#N/A", "#NA", "na",
-                                                  "null", "NULL", "None", "<NA>"};
-  if ((cell.empty() || !(cell[0] >= '0' && cell[0] <= '9')) && std::ranges::find(kNothing, cell) != std::end(kNothing)) {
+  static constexpr std::string_view kNothing[] = {"",    "?",  "NA",   "N/A",  "n/a",  "#N/A",
+                                                  "#NA", "na", "null", "NULL", "None", "<NA>"};
+  if ((cell.empty() || !(cell[0] >= '0' && cell[0] <= '9')) &&
+      std::ranges::find(kNothing, cell) != std::end(kNothing)) {
     out = kEmpty;
     return true;
   }

@@ -25,9 +25,12 @@ struct FlatTable {
   std::variant<Table<float>, Csr> values;  // (n, d); NaN = an empty cell
   std::vector<std::string> ids;            // empty, or n
   bool has_ids = false;                    // it has a column of ids, called
-  std::string id_name;                     //   so
+  std::string id_name;                     //   so;
+  bool id_named = false;                   //   the user named it;
+  bool row_numbers = false;                //   it only numbers the rows
   std::vector<std::string> classes;        // of the class column, where one was asked for
   std::vector<std::string> tags;           // of a column that holds a list of tags a row
+  std::string list_name;                   // the column of classes or tags
   std::vector<std::string> ignored;        // columns that were left out as asked
   std::vector<std::size_t> label_columns;  // columns of the file that it declares to be labels itself
   Table<std::int8_t> labels;               // labels that are no columns (LIBSVM, lists); empty otherwise

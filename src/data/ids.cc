@@ -2,9 +2,11 @@
 
 #include <algorithm>
 #include <cctype>
+#include <optional>
 #include <string_view>
 #include <unordered_map>
 
+#include "base/error.h"
 #include "base/text.h"
 
 namespace lacuna {
@@ -41,6 +43,58 @@ bool differ_by_a_slip(std::string_view a, std::string_view b) {
          rest_a.substr(2) == rest_b.substr(2);
 }
 
+using Words = std::vector<std::string>;
+
+bool contains(const Words& words, std::string_view word) {
+  return std::ranges::find(words, word) != words.end();
+}
+
+// Words that make a header one of ids; those that do so behind a person or a sample (Proben-Nr); those that say nothing.
+const Words kIdWords = {"id",         "ids",       "uid",  "uuid",  "guid", "barcode", "barcodes",
+                        "identifier", "accession", "name", "names", "iid",  "ptid",    "mrn"};
+const Words kNumberWords = {"nr", "no", "num", "number", "nummer"};
+const Words kPrefixes = {"bcr", "tcga", "gdc", "geo", "ref", "tumor", "tumour", "unique", "original"};
+// What rows are. The last ones are of rows that should be columns; whoever joins tables finds that out by their ids.
+const Words kPeople = {"sample", "patient", "subject",    "donor",   "specimen", "participant",
+                       "person", "proband", "individual", "aliquot", "proben",   "patienten"};
+const Words kThings = {"case",   "item",       "entity",     "cell",  "submitter", "image",
+                       "file",   "record",     "gene",       "probe", "feature",   "protein",
+                       "symbol", "genesymbol", "hugosymbol", "cpg"};
+
+// "Sample_ID", "sampleID" and "sample id" are the words sample and id.
+Words words_of(std::string_view header) {
+  Words words(1);
+  bool small = false;  // the letter before
+  for (const char c : header) {
+    const auto byte = static_cast<unsigned char>(c);
+    const bool letter = byte >= 0x80 || std::isalnum(byte) != 0,
+               large = byte < 0x80 && std::isupper(byte) != 0;
+    if (!letter || (large && small)) words.emplace_back();
+    if (letter) words.back() += static_cast<char>(byte < 0x80 ? std::tolower(byte) : byte);
+    small = letter && !large;
+  }
+  std::erase(words, "");
+  return words;
+}
+
+// The thing that a word names: sample of samples, sampleid and samplename.
+std::string thing_of(const std::string& word) {
+  for (const std::string_view ending : {"", "identifier", "barcode", "ids", "id", "names", "name", "s"}) {
+    if (word.size() <= ending.size() || !word.ends_with(ending)) continue;
+    const std::string thing = word.substr(0, word.size() - ending.size());
+    if (contains(kPeople, thing) || contains(kThings, thing)) return thing;
+  }
+  return "";
+}
+
+// Headers of ids that do not say of what.
+bool says_nothing(const std::string& header) {
+  static const Words kNothing = {"id",    "ids",   "unnamed0", "rowname",    "rownames",
+                                 "row",   "index", "key",      "identifier", "name",
+                                 "names", "uid",   "uuid",     "barcode",    "idref"};
+  return trim(header).empty() || contains(kNothing, plain(header));
+}
+
 // How much a row has: its views, and 1 for known labels.
 std::size_t parts(const Dataset& data, std::size_t i, std::vector<bool>& has) {
   has.assign(data.views.size() + 1, false);
@@ -53,29 +107,74 @@ std::size_t parts(const Dataset& data, std::size_t i, std::vector<bool>& has) {
 }  // namespace
 
 std::string meaning_of_id(const std::string& header) {
-  static const std::vector<std::string> kNothing = {"",         "id",    "ids",   "unnamed0", "rowname",
-                                                    "rownames", "row",   "index", "key",      "identifier",
-                                                    "name",     "names", "uid",   "uuid"};
-  std::string name = plain(header);
-  if (name.empty() && !trim(header).empty()) return header;  // "#" or "%" is a name, an empty header is none
-  if (std::ranges::find(kNothing, name) != kNothing.end()) return "";
-  for (const char* ending : {"identifier", "barcode", "ids", "id", "names", "name", "s"})
-    if (const std::string_view e = ending; name.size() > e.size() && name.ends_with(e)) {
-      name.resize(name.size() - e.size());
-      break;
-    }
-  return name;
+  if (says_nothing(header)) return "";
+  const Words words = words_of(header);
+  if (words.empty()) return header;  // "#" or "%" is a name, an empty header is none
+  std::string rest;
+  for (const auto& word : words) {
+    if (const std::string thing = thing_of(word); !thing.empty()) return thing;
+    if (!contains(kIdWords, word) && !contains(kNumberWords, word) && !contains(kPrefixes, word))
+      rest += word;
+  }
+  return rest;
 }
 
 bool is_id_name(const std::string& header) {
-  // The last ones are of rows that should be columns; whoever joins tables finds that out by their ids.
-  static const std::vector<std::string> kRows = {
-      "sample",   "patient", "subject",     "case",       "barcode", "donor",     "person",
-      "specimen", "item",    "participant", "entity",     "cell",    "submitter", "accession",
-      "image",    "file",    "record",      "individual", "gene",    "probe",     "feature",
-      "protein",  "symbol",  "genesymbol",  "hugosymbol", "cpg"};
-  const std::string meaning = meaning_of_id(header);
-  return meaning.empty() || std::ranges::find(kRows, meaning) != kRows.end();
+  if (says_nothing(header) || is_sure_id_name(header)) return true;
+  const Words words = words_of(header);
+  return !words.empty() && std::ranges::all_of(words, [](const std::string& word) {
+    return contains(kIdWords, word) || contains(kPrefixes, word) || !thing_of(word).empty();
+  });
+}
+
+bool is_sure_id_name(const std::string& header) {
+  const Words words = words_of(header);
+  if (words.empty()) return false;
+  const auto bare = [](const std::string& word) {
+    return contains(kIdWords, word) && word != "name" && word != "names";
+  };
+  if (words.size() == 1) {
+    const std::string& word = words[0];  // without more, a plural is likely to be a count
+    return bare(word) || contains(kPeople, word) ||
+           (word != thing_of(word) && thing_of(word) + "s" != word && !thing_of(word).empty() &&
+            word.find("name") == std::string::npos);
+  }
+  if (bare(words.back()) || (words.front() == "id" && words.back() == "ref")) return true;
+  const auto names_person = [](const std::string& word) { return contains(kPeople, thing_of(word)); };
+  return contains(kNumberWords, words.back()) && words.size() == 2 && names_person(words[0]);
+}
+
+bool is_row_number_name(const std::string& header) {
+  static const Words kNames = {"",         "index",     "row",   "rows",    "rowname",
+                               "rownames", "rownumber", "rowid", "rowindex"};
+  const std::string name = plain(header);
+  if (name.empty() && !trim(header).empty()) return false;
+  return contains(kNames, name) || name.starts_with("unnamed") || trim(header) == "X" ||
+         trim(header).starts_with("...");
+}
+
+bool are_row_numbers(const std::vector<std::string>& ids) {
+  const auto first = ids.empty() ? std::nullopt : parse_int(trim(ids[0]));
+  if (!first || (*first != 0 && *first != 1)) return false;
+  for (std::size_t i = 0; i < ids.size(); ++i)
+    if (trim(ids[i]) != std::to_string(static_cast<std::size_t>(*first) + i)) return false;
+  return true;
+}
+
+std::string likely_partner(const std::string& id, const std::vector<std::string>& others) {
+  constexpr std::size_t kMost = 5000;
+  if (const auto number = parse_double(trim(id)))
+    for (const auto& other : others)
+      if (parse_double(trim(other)) == number)
+        return fmt::format(
+            " ('{}' and '{}' are the same number, but ids are compared as text: write them alike)", id,
+            other);
+  const std::string form = plain(id);
+  for (const auto& other : others)
+    if (!form.empty() && plain(other) == form) return fmt::format(" (is '{}' the same as '{}'?)", id, other);
+  const auto few = others.begin() + static_cast<std::ptrdiff_t>(std::min(others.size(), kMost));
+  const std::string near = nearest(id, {others.begin(), few});
+  return near.empty() ? "" : fmt::format(" (is '{}' the same as '{}'?)", id, near);
 }
 
 std::vector<Misspelt> misspelt_ids(const Dataset& data, std::size_t most) {

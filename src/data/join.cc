@@ -9,7 +9,6 @@
 #include "base/error.h"
 #include "base/text.h"
 #include "data/forms.h"
-#include "data/ids.h"
 #include "data/names.h"
 #include "data/npy.h"
 
@@ -24,19 +23,6 @@ std::string file_name(const std::string& path) {
   return fs::path(path).filename().string();
 }
 
-// "'a', 'b', 'c', ...".
-std::string first_few(const Names& names) {
-  Names shown;
-  for (std::size_t i = 0; i < std::min<std::size_t>(names.size(), 3); ++i) shown.push_back("'" + names[i] + "'");
-  if (names.size() > 3) shown.emplace_back("...");
-  return join(shown, ", ");
-}
-
-std::size_t common_with(const Set& ids, const Names& names) {
-  return static_cast<std::size_t>(
-      std::ranges::count_if(names, [&](const std::string& name) { return ids.contains(name); }));
-}
-
 FlatTable stack(std::vector<FlatTable>&& tables, const Names& files, const std::string& where) {
   if (tables.size() == 1) return std::move(tables[0]);
   FlatTable out;
@@ -45,14 +31,18 @@ FlatTable stack(std::vector<FlatTable>&& tables, const Names& files, const std::
   out.source_type = tables[0].source_type;
   out.has_ids = tables[0].has_ids;
   out.id_name = tables[0].id_name;
+  out.id_named = tables[0].id_named;
+  out.list_name = tables[0].list_name;
   std::size_t rows = 0;
   for (std::size_t k = 0; k < tables.size(); ++k) {
     if (tables[k].width() != tables[0].width() || !std::holds_alternative<Table<float>>(tables[k].values))
-      fail(Exit::data, "{}: {} has {} columns, {} has {}; dense tables of one width can follow each other", where,
-           files[k], tables[k].width(), files[0], tables[0].width());
+      fail(Exit::data, "{}: {} has {} columns, {} has {}; dense tables of one width can follow each other",
+           where, files[k], tables[k].width(), files[0], tables[0].width());
     if (tables[k].value_names != tables[0].value_names)
-      fail(Exit::data, "{}: the columns of {} are not named like those of {}; tables that follow each other have "
-           "the same columns in the same order", where, files[k], files[0]);
+      fail(Exit::data,
+           "{}: the columns of {} are not named like those of {}; tables that follow each other have "
+           "the same columns in the same order",
+           where, files[k], files[0]);
     rows += tables[k].rows();
   }
   Matrix<float> values(rows, tables[0].width());
@@ -60,7 +50,8 @@ FlatTable stack(std::vector<FlatTable>&& tables, const Names& files, const std::
   for (auto& table : tables) {
     const auto& from = std::get<Table<float>>(table.values);
     for (std::size_t r = 0; r < from.rows(); ++r, ++i) std::ranges::copy(from.row(r), values.row(i).begin());
-    for (auto [to, own] : {std::pair{&out.ids, &table.ids}, {&out.classes, &table.classes}, {&out.tags, &table.tags}})
+    for (auto [to, own] :
+         {std::pair{&out.ids, &table.ids}, {&out.classes, &table.classes}, {&out.tags, &table.tags}})
       to->insert(to->end(), own->begin(), own->end());
   }
   out.values = std::move(values);
@@ -101,13 +92,16 @@ FlatTable Join::read_files(const TableSpec& spec, const std::string& name) {
     table.columns.clear();
     for (std::size_t j = 0; j < table.width(); ++j) table.columns.push_back({table.value_names[j], j, 1});
   }
+  if (!table.list_name.empty()) list_name_ = table.list_name;
   return table;
 }
 
 void Join::add_part(const TableSpec& spec, FlatTable& table, std::string name, std::size_t rows) {
   const bool has_ids = table.has_ids || !table.ids.empty();
+  auto numbers = wary_ ? number_columns(table) : std::vector<NumberColumn>();
   parts_.push_back({std::move(name), spec.files[0], rows, std::move(table.ids), has_ids,
-                    spec.transpose ? "" : table.id_name, !spec.read.id_column.empty()});
+                    spec.transpose ? "" : table.id_name, table.id_named, table.row_numbers, spec.transpose,
+                    std::move(numbers)});
 }
 
 void Join::add_view(const TableSpec& spec) {
@@ -129,7 +123,7 @@ void Join::add_view(const TableSpec& spec) {
 
 void Join::add_view(View view, Names ids) {
   const bool has_ids = !ids.empty();
-  parts_.push_back({view.name, where_, view.rows(), std::move(ids), has_ids, "", true});
+  parts_.push_back({view.name, where_, view.rows(), std::move(ids), has_ids, "", true, false, false, {}});
   present_.emplace_back();
   data_.views.push_back(std::move(view));
 }
@@ -147,7 +141,8 @@ void Join::add_labels(const TableSpec& spec, const std::string& label_names_file
   }
   if (data_.labels.empty()) {
     FlatTable table = read_files(spec, "[labels]");
-    if (table.labels.empty() && table.classes.empty() && table.tags.empty() && spec.read.label_columns.empty()) {
+    if (table.labels.empty() && table.classes.empty() && table.tags.empty() &&
+        spec.read.label_columns.empty()) {
       table.label_columns.resize(table.column_count());
       std::iota(table.label_columns.begin(), table.label_columns.end(), std::size_t{0});
       if (!spec.use.empty())
@@ -167,84 +162,6 @@ void Join::add_labels(const TableSpec& spec, const std::string& label_names_file
   data_.label_names = std::move(names);
 }
 
-// What the tables of a folder have in common is all there is to go by.
-void Join::check_ids() {
-  std::vector<const Part*> with, without;
-  for (const Part& part : parts_) (part.has_ids ? with : without).push_back(&part);
-  if (with.empty()) {
-    if (parts_.size() > 1)
-      data_.notes.push_back("no table has a column of ids (id, sample, ...): rows are joined by their order");
-    return;
-  }
-  if (!without.empty())
-    fail(Exit::data,
-         "{}: {} has a column of ids ('{}') and {} has none ({} of {} tables have one), so that rows cannot be "
-         "joined; call the column 'id' in every table, or name it with --id-column",
-         where_, file_name(with[0]->file), with[0]->id_name, file_name(without[0]->file), with.size(), parts_.size());
-  for (std::size_t k = 0; k < data_.views.size() && parts_.size() > 1; ++k) check_upright(k);
-  const Part* first = nullptr;  // whose header says what its rows are
-  for (const Part* part : with) {
-    const std::string meaning = part->named_by_user ? "" : meaning_of_id(part->id_name);
-    if (meaning.empty()) continue;
-    if (first != nullptr && meaning != meaning_of_id(first->id_name))
-      fail(Exit::data,
-           "{}: the ids of {} are called '{}' and those of {} '{}'; if they are ids of the same things, say "
-           "--id-column 0 (the first column of each table)",
-           where_, file_name(first->file), first->id_name, file_name(part->file), part->id_name);
-    if (first == nullptr) first = part;
-  }
-  Names chosen;
-  for (const Part* part : with)
-    if (part->id_name != "id")
-      chosen.push_back(fmt::format("{} {}", file_name(part->file),
-                                   part->id_name.empty() ? "(unnamed first column)" : "'" + part->id_name + "'"));
-  if (!chosen.empty()) data_.notes.push_back(fmt::format("rows are joined by id: {}", join(chosen, ", ")));
-  for (std::size_t k = 0; k < parts_.size() && parts_.size() > 1; ++k) check_common(k);
-}
-
-std::unordered_set<std::string_view> Join::ids_besides(std::size_t k) const {
-  Set others;
-  for (std::size_t i = 0; i < parts_.size(); ++i)
-    if (i != k) others.insert(parts_[i].ids.begin(), parts_[i].ids.end());
-  return others;
-}
-
-// Genes as rows and samples as columns is how many tables of measurements lie.
-void Join::check_upright(std::size_t k) {
-  const Set others = ids_besides(k);
-  const View& view = data_.views[k];
-  const std::size_t rows = common_with(others, parts_[k].ids), columns = common_with(others, view.column_names);
-  if (columns <= rows || columns * 2 < std::min(others.size(), view.columns())) return;
-  fail(Exit::data,
-       "{}: the items are its columns, not its rows ({} of its {} columns are ids of the other tables, {} of its {} "
-       "rows); use --transpose",
-       parts_[k].file, columns, view.columns(), rows, parts_[k].rows);
-}
-
-void Join::check_common(std::size_t k) {
-  constexpr std::size_t kFew = 10;  // one of so many is too little to be no mistake
-  const Part& part = parts_[k];
-  const Set others = ids_besides(k);
-  const std::size_t common = common_with(others, part.ids), smaller = std::min(others.size(), part.ids.size());
-  const bool labelled = !data_.labels.empty();
-  if (common * kFew >= smaller && (common > 0 || smaller == 0)) return;
-  if (!labelled && smaller < kFew) return;  // a few new items may well have one view each
-  Names theirs;
-  for (std::size_t i = 0; i < parts_.size() && theirs.size() < 3; ++i)
-    if (i != k) theirs.insert(theirs.end(), parts_[i].ids.begin(), parts_[i].ids.end());
-  const auto strange = std::ranges::find_if(part.ids, [&](const auto& id) { return !others.contains(id); });
-  Names candidates;
-  for (const auto id : others)
-    if (candidates.size() < 5000) candidates.emplace_back(id);
-  std::ranges::sort(candidates);
-  const std::string near = strange == part.ids.end() ? "" : nearest(*strange, candidates);
-  fail(Exit::data, "{}: {} of its {} ids occur in the other tables ({} ids): it has {}, they have {}{}; the tables do "
-       "not belong together, or their ids are written differently (a dataset.toml joins them as they are)",
-       part.file, common == 0 ? "none" : fmt::format("only {}", common), part.ids.size(), others.size(),
-       first_few(part.ids), first_few(theirs),
-       near.empty() ? "" : fmt::format(" (is '{}' the same as '{}'?)", *strange, near));
-}
-
 // The row of each item in each part; -1 = not there, nothing = as it lies.
 std::vector<std::vector<std::int64_t>> Join::place(const Names& order) {
   const bool any_ids = std::ranges::any_of(parts_, [](const Part& p) { return !p.ids.empty(); });
@@ -257,10 +174,11 @@ std::vector<std::vector<std::int64_t>> Join::place(const Names& order) {
     const Part& part = parts_[k];
     if (part.ids.empty()) {
       if (any_ids && order.size() != part.rows)
-        fail(Exit::data, "{}: '{}' has {} rows and no ids, so it cannot be joined with the others ({} items)", where_,
-             part.name, part.rows, order.size());
+        fail(Exit::data, "{}: '{}' has {} rows and no ids, so it cannot be joined with the others ({} items)",
+             where_, part.name, part.rows, order.size());
       if (part.rows != data_.rows)
-        fail(Exit::data, "{}: '{}' has {} rows, '{}' has {}", where_, part.name, part.rows, parts_[0].name, data_.rows);
+        fail(Exit::data, "{}: '{}' has {} rows, '{}' has {}", where_, part.name, part.rows, parts_[0].name,
+             data_.rows);
       continue;
     }
     rows[k].assign(data_.rows, -1);
@@ -307,7 +225,8 @@ Dataset Join::finish(Names order, std::optional<std::uint64_t> row_numbers) {
     for (std::size_t v = 0; v < m; ++v)
       for (std::size_t i = 0; i < data_.rows; ++i) {
         const std::int64_t row = rows[v].empty() ? static_cast<std::int64_t>(i) : rows[v][i];
-        W(i, v) = row >= 0 && (present_[v].empty() || present_[v][static_cast<std::size_t>(row)] != 0) ? 1 : 0;
+        W(i, v) =
+            row >= 0 && (present_[v].empty() || present_[v][static_cast<std::size_t>(row)] != 0) ? 1 : 0;
       }
     data_.present = std::move(W);
   }
@@ -323,6 +242,7 @@ Dataset Join::finish(Names order, std::optional<std::uint64_t> row_numbers) {
     data_.labels = std::move(labels);
   }
   if (!row_numbers) data_.ids = std::move(order);
+  if (wary_) tell_misspelt();
   return std::move(data_);
 }
 

@@ -42,8 +42,13 @@ class Join {
   View& last_view() { return data_.views.back(); }
   bool arrays_only() const { return arrays_only_; }  // every view is an array that is used as it lies
   const std::vector<std::string>& ignored() const { return ignored_; }
+  bool id_column_found() const;  // some table has the column that the user named
 
  private:
+  struct NumberColumn {  // whole numbers, all different: they may be ids that nobody recognised
+    std::string name;
+    std::vector<std::string> values;
+  };
   struct Part {  // a view, or the labels
     std::string name, file;
     std::size_t rows = 0;
@@ -51,12 +56,23 @@ class Join {
     bool has_ids = false;
     std::string id_name;
     bool named_by_user = false;  // the column of ids
+    bool row_numbers = false;    // the ids only number the rows
+    bool turned = false;         // it was transposed
+    std::vector<NumberColumn> numbers;
   };
   FlatTable read_files(const TableSpec& spec, const std::string& name);
   void add_part(const TableSpec& spec, FlatTable& table, std::string name, std::size_t rows);
+  // join_checks.cc: what is likely to be a mistake.
+  static std::vector<NumberColumn> number_columns(const FlatTable& table);
   void check_ids();
-  void check_upright(std::size_t k);
+  void check_row_numbers();
+  void check_hidden_ids();
+  void check_upright();
+  void check_meanings() const;
   void check_common(std::size_t k);
+  void check_list_name() const;
+  void tell_overlap();
+  void tell_misspelt();
   std::unordered_set<std::string_view> ids_besides(std::size_t k) const;
   std::vector<std::vector<std::int64_t>> place(const std::vector<std::string>& order);
 
@@ -66,6 +82,7 @@ class Join {
   std::vector<Part> parts_;                         // the views, then the labels
   std::vector<std::vector<std::uint8_t>> present_;  // of each view's own rows; empty = all
   std::vector<std::string> ignored_;
+  std::string list_name_;  // the column of classes or tags
 };
 
 }  // namespace lacuna

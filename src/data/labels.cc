@@ -41,7 +41,7 @@ Code code_of(const std::string& name, bool has_minus, bool has_zero, const std::
 }  // namespace
 
 Matrix<std::int8_t> decode_labels(MatrixView<const float> values, const std::string& code,
-                                  const std::string& where) {
+                                  const std::string& where, const std::vector<std::string>& columns) {
   bool has_minus = false, has_zero = false;
   for (std::size_t i = 0; i < values.rows; ++i)
     for (float x : values.row(i)) {
@@ -59,8 +59,14 @@ Matrix<std::int8_t> decode_labels(MatrixView<const float> values, const std::str
                       : x == -1     ? meaning.minus
                                     : kNever;
       if (y == kNever)
-        fail(Exit::data, "{}: label {} of row {} is {}, expected {}{} or NaN (unknown)", where, j, i, x,
-             meaning.minus == kNever ? "" : "-1, ", meaning.zero == kNever ? "1" : "0, 1");
+        fail(Exit::data, "{}: label {} of row {} is {}, expected {}{} or NaN (unknown){}", where,
+             columns.empty() ? std::to_string(j) : "'" + columns[j] + "'", i, x,
+             meaning.minus == kNever ? "" : "-1, ", meaning.zero == kNever ? "1" : "0, 1",
+             columns.empty()
+                 ? ""
+                 : fmt::format("; if the column holds ids, say --id-column '{}'; --label-columns names those "
+                               "that are labels",
+                               columns[j]));
       out(i, j) = y;
     }
   return out;
@@ -93,25 +99,55 @@ void one_hot_labels(const std::vector<std::string>& classes, Dataset& data) {
   data.label_names = std::move(names);
 }
 
-std::vector<std::string> split_tags(std::string_view list) {
+namespace {
+
+// Without its brackets, or nothing where it has none.
+std::optional<std::string_view> inside_brackets(std::string_view list) {
   list = trim(list);
-  const bool brackets = list.size() >= 2 && ((list.front() == '[' && list.back() == ']') ||
-                                             (list.front() == '{' && list.back() == '}') ||
-                                             (list.front() == '(' && list.back() == ')'));
-  if (brackets) list = trim(list.substr(1, list.size() - 2));
-  char separator = ',';
-  if (!brackets) {
-    bool found = false;
-    for (const char c : {';', '|'})
-      if (!found && list.find(c) != std::string_view::npos) separator = c, found = true;
+  if (list.size() < 2) return std::nullopt;
+  for (const std::string_view pair : {"[]", "{}", "()"})
+    if (list.front() == pair[0] && list.back() == pair[1]) return trim(list.substr(1, list.size() - 2));
+  return std::nullopt;
+}
+
+bool is_absent(const std::string& cell) {  // nothing there, or NA
+  float value = 0;
+  return parse_cell(cell, value) && std::isnan(value);
+}
+
+}  // namespace
+
+char tag_separator(const std::vector<std::string>& lists) {
+  bool brackets = true;
+  std::size_t present = 0;
+  const auto empty_brackets = [](const std::string& cell) {
+    const auto inside = inside_brackets(cell);
+    return inside && inside->empty();
+  };
+  for (const auto& cell : lists) {
+    if (is_absent(cell)) continue;
+    ++present;
+    brackets = brackets && inside_brackets(cell).has_value();
   }
+  if (present > 0 && brackets) return '[';
+  for (const char separator : {';', '|', ','})
+    for (const auto& cell : lists)
+      if (cell.find(separator) != std::string::npos && !empty_brackets(cell)) return separator;
+  return 0;
+}
+
+std::vector<std::string> split_tags(std::string_view list, char separator) {
+  const auto inside = inside_brackets(list);
+  list = trim(list);
+  if (inside && (separator == '[' || inside->empty())) list = *inside;
+  if (separator == '[') separator = ',';
   std::vector<std::string> tags;
   const auto add = [&](std::string_view tag) {
     tag = trim(tag);
     if (!tag.empty() && std::ranges::find(tags, tag) == tags.end()) tags.emplace_back(tag);
   };
   while (!list.empty()) {
-    if (list[0] == '"' || list[0] == '\'') {  // a quoted tag may hold separators
+    if (separator != 0 && (list[0] == '"' || list[0] == '\'')) {  // a quoted tag may hold separators
       const auto close = list.find(list[0], 1);
       const auto end = close == std::string_view::npos ? close : list.find_first_not_of(" \t", close + 1);
       if (close != std::string_view::npos && (end == std::string_view::npos || list[end] == separator)) {
@@ -121,33 +157,42 @@ std::vector<std::string> split_tags(std::string_view list) {
         continue;
       }
     }
-    const auto end = list.find(separator);
+    const auto end = separator == 0 ? std::string_view::npos : list.find(separator);
     add(list.substr(0, end));
     list = end == std::string_view::npos ? std::string_view() : trim(list.substr(end + 1));
   }
   return tags;
 }
 
-void tag_labels(const std::vector<std::string>& lists, const std::string& blanks, Dataset& data) {
+void tag_labels(const std::vector<std::string>& lists, const std::string& column, const std::string& blanks,
+                Dataset& data) {
+  const char separator = tag_separator(lists);
   constexpr std::size_t kMost = 65536;
-  std::map<std::string, std::size_t, std::less<>> column;
+  std::map<std::string, std::size_t, std::less<>> place;
   std::vector<std::string> names;
   std::vector<std::vector<std::size_t>> rows(lists.size());
   std::size_t uses = 0;
   std::vector<bool> absent(lists.size());  // nothing there, or NA
   for (std::size_t i = 0; i < lists.size(); ++i) {
-    float value = 0;
-    absent[i] = parse_cell(lists[i], value) && std::isnan(value);
+    absent[i] = is_absent(lists[i]);
     if (absent[i]) continue;
-    for (auto& tag : split_tags(lists[i])) {
-      const auto [at, fresh] = column.emplace(tag, names.size());
+    for (auto& tag : split_tags(lists[i], separator)) {
+      const auto [at, fresh] = place.emplace(tag, names.size());
       if (fresh) names.push_back(std::move(tag));
       rows[i].push_back(at->second);
       ++uses;
     }
   }
   if (names.size() > kMost || (names.size() > 1000 && names.size() > uses / 2))
-    fail(Exit::data, "{} different tags in {} rows: this column does not hold tags", names.size(), lists.size());
+    fail(Exit::data, "{} different tags in {} rows: this column does not hold tags", names.size(),
+         lists.size());
+  const std::string shown = column.empty() ? "its only column" : fmt::format("the column '{}'", column);
+  if (separator == 0)
+    data.notes.push_back(fmt::format("{} holds one tag a row: {} labels", shown, names.size()));
+  else
+    data.notes.push_back(fmt::format(
+        "{} holds lists of tags, {}: {} labels (if each cell is one class, say --class-column)", shown,
+        separator == '[' ? "in brackets" : fmt::format("separated by '{}'", separator), names.size()));
   Matrix<std::int8_t> labels(lists.size(), names.size());
   for (std::size_t i = 0; i < lists.size(); ++i) {
     const bool unknown = blanks == "unknown" || (absent[i] && !(blanks == "no" && trim(lists[i]).empty()));

@@ -12,18 +12,23 @@ namespace lacuna {
 struct ReadOptions;
 
 // `code` is ReadOptions::label_code. auto takes 0/1 and -1/1, each with NaN = unknown; numbers that could
-// mean two things (-1, 0 and 1 together) are refused with the choices that exist.
+// mean two things (-1, 0 and 1 together) are refused with the choices that exist. `columns`: their names in a table.
 Matrix<std::int8_t> decode_labels(MatrixView<const float> values, const std::string& code,
-                                  const std::string& where);
+                                  const std::string& where, const std::vector<std::string>& columns = {});
 // One class number or name a row becomes one column a class, in the order of the numbers (names: as first
 // met).
 void one_hot_labels(const std::vector<std::string>& classes, Dataset& data);
 
 // One list of tags a row becomes one column a tag, as first met. A list is `sun; beach`, `sun|beach`, `sun, beach`,
-// or in brackets with quotes, as Python and JSON write it. A tag that is not in a list is a no, and a row without
-// any list is unknown; with blanks "no" such a row has no tag, with "unknown" only what is listed is known.
-void tag_labels(const std::vector<std::string>& lists, const std::string& blanks, Dataset& data);
-std::vector<std::string> split_tags(std::string_view list);
+// or in brackets with quotes, as Python and JSON write it; all lists of a column are written alike, and how is noted. A
+// tag that is not in a list is a no, and a row without any list is unknown; with blanks "no" such a row has no tag, with
+// "unknown" only what is listed is known.
+void tag_labels(const std::vector<std::string>& lists, const std::string& column, const std::string& blanks,
+                Dataset& data);
+// The separator of a column of lists: the first of ; | and , that any cell contains, '[' if all cells are in brackets, 0
+// if there is none.
+char tag_separator(const std::vector<std::string>& lists);
+std::vector<std::string> split_tags(std::string_view list, char separator);
 
 // Names from a file with one a line (a words file). Exit::data unless there are `count` of them.
 std::vector<std::string> read_words(const std::string& path, std::size_t count);

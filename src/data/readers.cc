@@ -8,7 +8,9 @@
 #include "base/text.h"
 #include "data/flat_table.h"
 #include "data/forms.h"
+#include "data/ids.h"
 #include "data/labels.h"
+#include "data/leaks.h"
 #include "data/mat.h"
 #include "data/npy.h"
 #include "data/text_file.h"
@@ -18,7 +20,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
-const std::vector<std::string> kTable = {"label-code", "label-file", "label-columns", "views", "empty", "transpose"};
+const std::vector<std::string> kTable = {"label-code", "label-file", "label-columns",
+                                         "views",      "empty",      "transpose"};
 
 std::vector<std::string> with(std::vector<std::string> options, std::initializer_list<const char*> more) {
   options.insert(options.end(), more.begin(), more.end());
@@ -37,14 +40,15 @@ const FileForm& form_named(const std::string& name) {
 
 const FileForm& form_of(const std::string& path) {
   std::error_code error;
-  if (fs::is_directory(path, error)) return form_named(fs::exists(path + "/dataset.toml", error) ? "native" : "csv");
+  if (fs::is_directory(path, error))
+    return form_named(fs::exists(path + "/dataset.toml", error) ? "native" : "csv");
   const std::string ending = ending_of(path);
   for (const FileForm& form : forms())
     if (std::ranges::find(form.endings, ending) != form.endings.end()) return form;
   auto names = format_names();
   names.erase(names.begin());
-  fail(Exit::data, "{}: the form of the data cannot be told from the ending '{}'; say --format ({})", path, ending,
-       join(names, ", "));
+  fail(Exit::data, "{}: the form of the data cannot be told from the ending '{}'; say --format ({})", path,
+       ending, join(names, ", "));
 }
 
 const FileForm& form_of(const std::string& path, const std::string& format) {
@@ -64,57 +68,90 @@ void refuse_idle(const FileForm& form, const ReadOptions& options, const std::st
     const Option& option = ours.all()[k];
     if (option.name == "format" || option.text() == defaults.all()[k].text()) continue;
     if (std::ranges::find(form.options, option.name) == form.options.end())
-      fail(Exit::usage, "{}: --{} has no effect on data of the form {}; leave it away", path, option.name, form.name);
+      fail(Exit::usage, "{}: --{} has no effect on data of the form {}; leave it away", path, option.name,
+           form.name);
   }
 }
 
-// Labels of a table from a file of their own: a matrix of the same rows, or one class a line.
-void read_label_file(const ReadOptions& options, Dataset& data) {
+// A table of labels beside the table of features; what else --label-file may name are lists of names.
+bool names_table(const std::string& label_file) {
+  return !label_file.empty() && !label_file.ends_with(".txt") && !label_file.ends_with(".xml");
+}
+
+// Labels of a table from a file of their own: a matrix of the same rows, or one class a line. `numbered`: the ids of the
+// table are but numbers of its rows.
+void read_label_file(const ReadOptions& options, bool numbered, Dataset& data) {
   const std::string& path = options.label_file;
   Dataset labels;
-  std::vector<std::string> ids;
-  if (path.ends_with(".txt")) {
-    one_hot_labels(read_lines(path), labels);
-  } else {
+  FlatTable table;
+  if (names_table(path)) {
     ReadOptions plain;
     plain.label_code = options.label_code;
     plain.blank_means = options.blank_means;
+    plain.label_columns = options.label_columns;
+    plain.class_column = options.class_column;
+    plain.tags_column = options.tags_column;
+    plain.id_column = options.id_column;
+    plain.several_tables = true;
     plain.labels_table = true;
-    FlatTable table = read_table(path, "", plain);
-    ids = std::move(table.ids);
-    if (table.labels.empty() && table.classes.empty() && table.tags.empty())
+    table = read_table(path, "", plain);
+    if (table.labels.empty() && table.classes.empty() && table.tags.empty() && plain.label_columns.empty())
       for (std::size_t c = 0; c < table.column_count(); ++c) table.label_columns.push_back(c);
     take_labels(table, plain, path, labels);
+    for (const auto* notes : {&table.notes, &labels.notes})
+      for (const auto& note : *notes) data.notes.push_back(fmt::format("{}: {}", path, note));
+  } else {
+    one_hot_labels(read_lines(path), labels);
   }
+  const std::vector<std::string>& ids = table.ids;
   data.label_names = labels.label_names;
   if (ids.empty() || data.ids.empty()) {
     if (!ids.empty())
-      fail(Exit::data, "{}: has ids and the table has none, so that rows cannot be joined; name its column of ids with "
-           "--id-column", path);
+      fail(Exit::data,
+           "{}: has ids and the table has none, so that rows cannot be joined; name its column of ids with "
+           "--id-column",
+           path);
     if (labels.labels.rows() != data.rows)
       fail(Exit::data, "{}: {} rows of labels, the views have {}", path, labels.labels.rows(), data.rows);
     data.labels = labels.labels;
+    data.notes.push_back(fmt::format("its rows and those of {} are joined by their order", path));
     return;
   }
+  if ((numbered || table.row_numbers) && !(numbered && table.row_numbers && ids.size() == data.rows))
+    fail(Exit::data,
+         "{}: the ids of {} only number its rows, as pandas and R do, and so do not tell which of the {} "
+         "rows of labels "
+         "belongs to which of the {} rows of the table; write a column of ids into both, or, if the numbers "
+         "are ids, say "
+         "--id-column",
+         path,
+         numbered && table.row_numbers ? "both"
+         : numbered                    ? "the table"
+                                       : "the labels",
+         ids.size(), data.rows);
   std::unordered_map<std::string_view, std::size_t> place;
   for (std::size_t i = 0; i < ids.size(); ++i)
     if (!place.emplace(ids[i], i).second) fail(Exit::data, "{}: the id '{}' comes twice", path, ids[i]);
   Matrix<std::int8_t> joined(data.rows, labels.labels.cols());
-  std::size_t found = 0;
+  std::size_t found = 0, lost = data.rows;  // a row without labels
   for (std::size_t i = 0; i < data.rows; ++i) {
     const auto at = place.find(data.ids[i]);
     if (at == place.end()) {
       std::ranges::fill(joined.row(i), kUnknown);
+      lost = std::min(lost, i);
     } else {
       std::ranges::copy(labels.labels.row(at->second), joined.row(i).begin());
       ++found;
     }
   }
+  const std::string partner = lost < data.rows ? likely_partner(data.ids[lost], ids) : "";
   if (found == 0)
-    fail(Exit::data, "{}: none of its {} ids ('{}', ...) is an id of the table ('{}', ...)", path, ids.size(), ids[0],
-         data.ids[0]);
-  if (found < std::max(data.rows, ids.size()))
-    data.notes.push_back(fmt::format("{} of {} rows have labels in {}, which has {}", found, data.rows, path, ids.size()));
+    fail(Exit::data, "{}: none of its {} ids ('{}', ...) is an id of the table ('{}', ...){}", path,
+         ids.size(), ids[0], data.ids[0], partner);
+  const bool few = 2 * found < std::min(data.rows, ids.size());
+  data.notes.push_back(fmt::format("{}{} of {} rows have labels in {}, which has {}{}",
+                                   few ? "warning: only " : "", found, data.rows, path, ids.size(),
+                                   found < std::min(data.rows, ids.size()) ? partner : ""));
   data.labels = std::move(joined);
 }
 
@@ -122,16 +159,29 @@ void read_label_file(const ReadOptions& options, Dataset& data) {
 
 const std::vector<FileForm>& forms() {
   static const std::vector<FileForm> table = {
-      {"native", {".toml"}, nullptr, read_toml_dataset, write_native_folder, {"label-code", "empty", "blank-means"}},
+      {"native",
+       {".toml"},
+       nullptr,
+       read_toml_dataset,
+       write_native_folder,
+       {"label-code", "empty", "blank-means"}},
       {"mat", {".mat"}, read_array_table, read_mat_dataset, write_mat_dataset, {"label-code", "label-file"}},
       {"npz", {".npz"}, read_array_table, read_npz_dataset, write_npz_dataset, {"label-code", "label-file"}},
       {"npy", {".npy"}, read_array_table, read_npz_dataset, nullptr, {}},
       {"h5ad", {".h5ad"}, nullptr, read_h5ad_dataset, write_h5ad_dataset, {"labels", "views"}},
       {"h5mu", {".h5mu"}, nullptr, read_h5ad_dataset, write_h5mu_dataset, {"labels", "views"}},
-      {"csv", {".csv", ".tsv"}, read_csv, nullptr, write_csv_folder,
+      {"csv",
+       {".csv", ".tsv"},
+       read_csv,
+       nullptr,
+       write_csv_folder,
        with(kTable, {"class-column", "tags-column", "blank-means", "ignore-columns", "id-column", "header"})},
       {"arff", {".arff"}, read_arff, nullptr, nullptr, with(kTable, {"id-column"})},
-      {"libsvm", {".libsvm", ".svm"}, read_libsvm, nullptr, nullptr,
+      {"libsvm",
+       {".libsvm", ".svm"},
+       read_libsvm,
+       nullptr,
+       nullptr,
        {"label-file", "views", "columns", "empty", "transpose"}},
       {"lear", {".fvec", ".hvecs", ".hvecs32"}, read_lear, nullptr, nullptr, kTable},
       {"mtx", {".mtx"}, read_matrix_market, nullptr, nullptr, kTable},
@@ -163,16 +213,23 @@ void ReadOptions::declare(Options& options) {
       .metavar("NAME,...|N");
   options.add("class-column", class_column, "the column that holds one class a row (name or number)")
       .metavar("COLUMN");
-  options.add("tags-column", tags_column, "the column that holds a list of tags a row: sun;beach (name or number)")
+  options
+      .add("tags-column", tags_column,
+           "the column that holds a list of tags a row: sun;beach (name or number)")
       .metavar("COLUMN");
   options
       .add("blank-means", blank_means,
-           "an empty label cell, or a tag that a list does not name (auto: empty is unknown, not listed is no)")
+           "an empty label cell, or a tag that a list does not name (auto: empty is unknown, not listed is "
+           "no)")
       .choices({"auto", "no", "unknown"});
-  options.add("ignore-columns", ignore_columns, "columns of a table to leave out").metavar("NAME,...");
+  options
+      .add("ignore-columns", ignore_columns,
+           "columns of a table to leave out (name or number; TABLE:NAME for one table of a folder)")
+      .metavar("NAME,...");
   options
       .add("views", views,
-           "views as column ranges: timbre=0-63,rhythm=64-71; NAME alone: all columns; of a folder of tables: those "
+           "views as column ranges: timbre=0-63,rhythm=64-71; NAME alone: all columns; of a folder of "
+           "tables: those "
            "to read; of .h5ad and .h5mu: X,pca=obsm/X_pca (a comma within a name is written \\,)")
       .metavar("NAME=A-B,...");
   options.add("id-column", id_column, "the column that holds ids (name or number)").metavar("COLUMN");
@@ -233,15 +290,24 @@ Dataset read_dataset(const std::string& path, const ReadOptions& options) {
     data.check(path, Dataset::Scan::shapes);  // before rows are looked at
     find_missing_rows(data);
   } else {
-    FlatTable table = form.read_table(path, options);
+    ReadOptions own = options;
+    if (names_table(options.label_file)) {
+      own.label_columns.clear();
+      own.class_column.clear();
+      own.tags_column.clear();
+    }
+    FlatTable table = form.read_table(path, own);
     if (table.has_ids && table.id_name != "id")
-      table.notes.push_back(table.id_name.empty() ? "its unnamed first column holds ids"
-                                                  : fmt::format("its column '{}' holds ids", table.id_name));
+      table.notes.push_back(table.row_numbers ? fmt::format("its ids are the numbers of its rows")
+                            : table.id_name.empty()
+                                ? "its unnamed first column holds ids"
+                                : fmt::format("its column '{}' holds ids", table.id_name));
+    const bool numbered = table.row_numbers;
     if (options.transpose) table = transposed(std::move(table));
-    data = assemble(std::move(table), options, path);
+    data = assemble(std::move(table), own, path);
     if (options.label_file.empty() || options.label_file.ends_with(".xml")) {
     } else if (data.labels.empty()) {
-      read_label_file(options, data);
+      read_label_file(options, numbered, data);
     } else {
       find_label_names(path, options, data);
     }
@@ -249,17 +315,20 @@ Dataset read_dataset(const std::string& path, const ReadOptions& options) {
   if (data.name.empty()) data.name = stem_of(path);
   if (!native)  // a native folder was checked by its own rules
     data.check(path, options.allow_non_finite ? Dataset::Scan::shapes : Dataset::Scan::values);
+  check_leaks(data, path, form.read == nullptr);
   return data;
 }
 
 void write_dataset(const Dataset& data, const std::string& path) {
-  if (data.empty_cells) fail(Exit::data, "{}: a data set with empty cells is not written; fill them first", path);
+  if (data.empty_cells)
+    fail(Exit::data, "{}: a data set with empty cells is not written; fill them first", path);
   data.check("the data set to be written");  // what is written is marked as checked
   const std::string ending = fs::path(path).extension().string();
   for (const FileForm& form : forms()) {
     if (std::ranges::find(form.endings, ending) == form.endings.end()) continue;
     if (form.write == nullptr || ending == ".toml" || ending == ".tsv")
-      fail(Exit::usage, "{}: {} files are only read; write .npz, .mat, .h5mu, .csv (a folder) or a native folder", path,
+      fail(Exit::usage,
+           "{}: {} files are only read; write .npz, .mat, .h5mu, .csv (a folder) or a native folder", path,
            ending);
     return form.write(data, path);
   }

@@ -6,6 +6,7 @@
 
 #include "base/error.h"
 #include "base/text.h"
+#include "data/ids.h"
 
 namespace lacuna {
 namespace {
@@ -111,6 +112,17 @@ ScoreJoin join_scores(const Scores& scores, const Selection& selection, const st
 
 std::vector<std::string> ScoreJoin::told() const {
   std::vector<std::string> lines;
+  const std::size_t joined = score_rows.size() + empty_items.size(), scored = joined + unknown_items.size(),
+                    there = joined + unscored_items.size();
+  if (!unknown_items.empty() && !unscored_items.empty()) {
+    std::string partners;
+    for (std::size_t k = 0; k < std::min<std::size_t>(3, unknown_items.size()); ++k)
+      partners += likely_partner(unknown_items[k], unscored_items);
+    lines.push_back(
+        fmt::format("{}joined by id: {} of {} scored items, of {} in the data{}",
+                    2 * joined < std::min(scored, there) ? "warning: few items are " : "items are ", joined,
+                    scored, there, partners));
+  }
   const auto tell = [&](const std::vector<std::string>& names, const char* one, const char* many) {
     if (!names.empty())
       lines.push_back(

@@ -1,0 +1,81 @@
+#include "data/leaks.h"
+
+#include <algorithm>
+#include <cctype>
+#include <cmath>
+#include <map>
+#include <unordered_set>
+
+#include "base/error.h"
+#include "base/text.h"
+
+namespace lacuna {
+namespace {
+
+bool has_two_values(const Dataset& data, std::size_t v, std::size_t column) {
+  std::vector<float> seen, row(data.views[v].columns());
+  for (std::size_t i = 0; i < data.rows && seen.size() < 3; ++i) {
+    if (!data.has(i, v)) continue;
+    data.views[v].copy_row(i, row);
+    if (!std::isnan(row[column]) && std::ranges::find(seen, row[column]) == seen.end())
+      seen.push_back(row[column]);
+  }
+  return seen.size() < 3;
+}
+
+std::string some(const std::vector<std::string>& names) {
+  std::vector<std::string> shown;
+  for (std::size_t k = 0; k < std::min<std::size_t>(names.size(), 5); ++k)
+    shown.push_back("'" + names[k] + "'");
+  if (names.size() > 5) shown.push_back(fmt::format("{} more", names.size() - 5));
+  return join(shown, ", ");
+}
+
+void note_twins(Dataset& data) {
+  std::map<std::string, std::string> seen;
+  std::vector<std::string> twins;
+  for (const auto& name : data.label_names) {
+    std::string low(trim(name));
+    for (char& c : low) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+    if (const auto [at, fresh] = seen.emplace(low, name); !fresh)
+      twins.push_back(fmt::format("'{}' and '{}'", at->second, name));
+  }
+  if (!twins.empty())
+    data.notes.push_back(
+        fmt::format("warning: {} differ in case or blanks only; if they mean the same, make them one label",
+                    join(twins, ", ")));
+}
+
+}  // namespace
+
+void check_leaks(Dataset& data, const std::string& where, bool refuse) {
+  note_twins(data);
+  const std::unordered_set<std::string_view> labels(data.label_names.begin(), data.label_names.end());
+  for (std::size_t v = 0; v < data.views.size(); ++v) {
+    std::vector<std::string> leaks, alike;
+    const auto& columns = data.views[v].column_names;
+    for (std::size_t j = 0; j < columns.size(); ++j)
+      if (labels.contains(columns[j])) (has_two_values(data, v, j) ? leaks : alike).push_back(columns[j]);
+    const std::string& view = data.views[v].name;
+    if (!leaks.empty() && refuse) {
+      std::vector<std::string> flags = leaks;
+      if (view != kSingleView)
+        for (auto& flag : flags) flag = view + ":" + flag;
+      fail(Exit::data,
+           "{}: view '{}' has {} among its features, which {} also: a model would read the answer; leave {} "
+           "out of the "
+           "features with --ignore-columns '{}', or give {} if features of that name are meant",
+           where, view, some(leaks), leaks.size() == 1 ? "is a label" : "are labels",
+           leaks.size() == 1 ? "it" : "them", join_list(flags),
+           leaks.size() == 1 ? "it another name" : "them other names");
+    }
+    leaks.insert(leaks.end(), alike.begin(), alike.end());
+    if (!leaks.empty())
+      data.notes.push_back(
+          fmt::format("warning: view '{}' has features that are called like labels: {}; if they hold the "
+                      "labels, a model reads the answer",
+                      view, some(leaks)));
+  }
+}
+
+}  // namespace lacuna

@@ -1,0 +1,14 @@
+// Labels that also lie among the features: a model would read the answer, and every figure would be a lie.
+#pragma once
+
+#include <string>
+
+#include "data/dataset.h"
+
+namespace lacuna {
+
+// A column of two values (or one) that is called like a label is that label: Exit::data with the columns where
+// `refuse`, otherwise a note. A column of more values is noted. So are labels that differ in case only.
+void check_leaks(Dataset& data, const std::string& where, bool refuse);
+
+}  // namespace lacuna

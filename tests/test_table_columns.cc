@@ -1,0 +1,252 @@
+// Columns of people's own tables: names that come twice, labels among the features, lists that are classes, files that
+// nobody reads, and words that help where a cell or a name is not understood.
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <fstream>
+
+#include "base/error.h"
+#include "data/columns.h"
+#include "data/labels.h"
+#include "data/readers.h"
+#include "program.h"
+
+namespace lacuna {
+namespace {
+
+namespace fs = std::filesystem;
+using Names = std::vector<std::string>;
+
+bool has(const std::string& text, const std::string& part) {
+  return text.find(part) != std::string::npos;
+}
+
+class TableColumns : public testing::Test {
+ protected:
+  std::string put(const std::string& name, const std::string& text) const {
+    fs::create_directories(fs::path(path(name)).parent_path());
+    std::ofstream(path(name), std::ios::binary) << text;
+    return path(name);
+  }
+  std::string path(const std::string& name) const { return folder_ / name; }
+  Dataset read(const std::string& name, const ReadOptions& options = {}) const {
+    return read_dataset(path(name), options);
+  }
+  std::string refused(const std::string& name, const ReadOptions& options = {},
+                      Exit code = Exit::data) const {
+    try {
+      read_dataset(path(name), options);
+    } catch (const Error& error) {
+      EXPECT_EQ(error.code(), code) << error.what();
+      return error.what();
+    }
+    return "(no error)";
+  }
+  std::string said(const std::string& name, const ReadOptions& options = {}) const {
+    std::string all;
+    for (const auto& note : read(name, options).notes) all += note + "\n";
+    return all;
+  }
+  TemporaryDirectory folder_;
+};
+
+// --- names that come twice ----------------------------------------------------------------------------------
+
+TEST_F(TableColumns, OfOneNameAreRefused) {
+  put("one.csv", "id,TP53,BRCA1,TP53\na,1,2,3\nb,4,5,6\n");
+  std::string message = refused("one.csv");
+  EXPECT_TRUE(has(message, "columns 0 and 2 (from 0) are both called 'TP53'")) << message;
+  put("f/rna.csv", "id,TP53,BRCA1,TP53\na,1,2,3\nb,4,5,6\n");
+  put("f/labels.csv", "id,sick\na,1\nb,0\n");
+  message = refused("f");
+  EXPECT_TRUE(has(message, "view 'rna'") && has(message, "'TP53'")) << message;
+  ReadOptions options;
+  options.ignore_columns = {"TP53"};  // all of that name
+  EXPECT_EQ(read("f", options).views[0].column_names, Names{"BRCA1"});
+  put("f/rna.csv", "gene,a,b\nTP53,1,2\nTP53,3,4\n");
+  options = {};
+  options.transpose = true;
+  EXPECT_TRUE(has(refused("f", options), "both called 'TP53'"));
+}
+
+TEST_F(TableColumns, OfOneNameAreRefusedByModels) {
+  Dataset data;
+  data.name = "new";
+  data.rows = 1;
+  data.views.push_back({"rna", Table<float>(Matrix<float>(1, 3)), {"a", "b", "a"}, "float32"});
+  const Columns model = Columns::fit(select_all(data));  // an old one: it learned from such columns
+  try {
+    model.match(data);
+    FAIL() << "no error";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), Exit::mismatch);
+    EXPECT_TRUE(has(error.what(), "columns 0 and 2 (from 0) are both called 'a'")) << error.what();
+  }
+}
+
+// --- labels among the features ------------------------------------------------------------------------------
+
+TEST_F(TableColumns, ThatAreLabelsAreNoFeatures) {
+  put("x.csv", "id,g,sick,old\na,1.5,1,0\nb,2.5,0,1\nc,3,1,1\n");
+  put("y.csv", "id,sick,old\na,1,0\nb,0,1\nc,1,1\n");
+  ReadOptions options;
+  options.label_file = path("y.csv");
+  std::string message = refused("x.csv", options);
+  for (const char* part : {"'sick', 'old'", "are labels also", "--ignore-columns 'sick,old'"})
+    EXPECT_TRUE(has(message, part)) << message;
+  options.ignore_columns = {"sick", "old"};
+  Dataset data = read("x.csv", options);
+  EXPECT_EQ(data.views[0].column_names, Names{"g"});
+  EXPECT_EQ(data.label_names, (Names{"sick", "old"}));
+  // In a folder the flag has to leave the labels themselves alone.
+  put("f/rna.csv", "id,g,sick\na,1.5,1\nb,2.5,0\nc,3,1\n");
+  put("f/labels.csv", "id,sick,old\na,1,0\nb,0,1\nc,1,1\n");
+  message = refused("f");
+  EXPECT_TRUE(has(message, "--ignore-columns 'rna:sick'")) << message;
+  options = {};
+  options.ignore_columns = {"rna:sick"};
+  data = read("f", options);
+  EXPECT_EQ(data.views[0].column_names, Names{"g"});
+  EXPECT_EQ(data.label_names, (Names{"sick", "old"}));
+  options.label_file = path("y.csv");
+  EXPECT_TRUE(has(said("f", options), "labels.csv is left aside")) << said("f", options);
+  EXPECT_EQ(read("f", options).views.size(), 1u);
+  // Counts of a word that is a tag as well are features; it is said.
+  put("f/rna.csv", "id,g,sick\na,1.5,3\nb,2.5,0\nc,3,1\n");
+  EXPECT_TRUE(has(said("f"), "called like labels: 'sick'")) << said("f");
+  // The column of classes itself.
+  put("k/rna.csv", "id,g,kind\na,1.5,1\nb,2.5,2\nc,3,3\n");
+  put("k/labels.csv", "id,kind\na,1\nb,2\nc,3\n");
+  options = {};
+  options.class_column = "kind";
+  EXPECT_TRUE(has(refused("k", options), "--ignore-columns 'rna:kind'")) << refused("k", options);
+}
+
+TEST_F(TableColumns, LabelsThatDifferInCaseAreWarnedOf) {
+  put("one.csv", "id,g,ER,er\na,1,1,0\nb,2,0,1\n");
+  ReadOptions options;
+  options.label_columns = {"ER", "er"};
+  EXPECT_TRUE(has(said("one.csv", options), "'ER' and 'er' differ in case")) << said("one.csv", options);
+}
+
+// --- lists and classes --------------------------------------------------------------------------------------
+
+TEST_F(TableColumns, OfClassesAreNotSplit) {
+  put("f/rna.csv", "id,g\na,1\nb,2\nc,3\n");
+  put("f/labels.csv", "id,type\na,\"Ductal, NOS\"\nb,Lobular;mixed\nc,\"Ductal, NOS\"\n");
+  ReadOptions options;
+  options.class_column = "type";
+  EXPECT_EQ(read("f", options).label_names, (Names{"Ductal, NOS", "Lobular;mixed"}));
+  EXPECT_TRUE(has(said("f", options), "--tags-column")) << said("f", options);
+  put("one.csv", "id,g,type\na,1,\"Ductal, NOS\"\nb,2,Lobular\n");
+  EXPECT_EQ(read("one.csv", options).label_names, (Names{"Ductal, NOS", "Lobular"}));
+  // Beside a table: --class-column speaks of the file of labels.
+  put("x.csv", "id,g\na,1\nb,2\nc,3\n");
+  options.label_file = path("f/labels.csv");
+  EXPECT_EQ(read("x.csv", options).label_names, (Names{"Ductal, NOS", "Lobular;mixed"}));
+}
+
+TEST_F(TableColumns, OfListsHaveOneSeparatorWhichIsSaid) {
+  put("f/rna.csv", "id,g\na,1\nb,2\nc,3\n");
+  put("f/labels.csv", "id,tags\na,\"beach, sandy;sun\"\nb,\"dune, grey\"\nc,sun\n");
+  EXPECT_EQ(read("f").label_names, (Names{"beach, sandy", "sun", "dune, grey"}));
+  EXPECT_TRUE(has(said("f"), "the column 'tags' holds lists of tags, separated by ';': 3 labels"))
+      << said("f");
+  EXPECT_TRUE(has(said("f"), "--class-column")) << said("f");
+  put("f/labels.csv", "id,tags\na,\"Ductal, NOS\"\nb,Lobular\nc,\n");
+  EXPECT_TRUE(has(said("f"), "separated by ','")) << said("f");
+  put("f/labels.csv", "id,tags\na,\"['sun', 'sea']\"\nb,[]\nc,\"['sea']\"\n");
+  EXPECT_EQ(read("f").label_names, (Names{"sun", "sea"}));
+  EXPECT_TRUE(has(said("f"), "in brackets")) << said("f");
+  put("f/labels.csv", "id,tags\na,(unknown)\nb,sun\nc,sea\n");
+  EXPECT_EQ(read("f").label_names, (Names{"(unknown)", "sun", "sea"}));
+  EXPECT_TRUE(has(said("f"), "one tag a row: 3 labels")) << said("f");
+  EXPECT_EQ(tag_separator({"a,b", "c|d", "e"}), '|');
+  EXPECT_EQ(tag_separator({"a", "NA", ""}), 0);
+}
+
+// --- files and cells ----------------------------------------------------------------------------------------
+
+TEST_F(TableColumns, FilesThatAreNotReadAreNamed) {
+  put("f/rna.csv", "id,g\na,1\nb,2\n");
+  put("f/labels.csv", "id,sick\na,1\nb,0\n");
+  EXPECT_FALSE(has(said("f"), "not read"));
+  put("f/protein.xlsx", "PK");
+  put("f/methylation.txt", "id\tc\na\t1\n");
+  put("f/old/rna.csv", "id,g\na,1\n");
+  put("f/.hidden", "");
+  EXPECT_TRUE(has(said("f"), "not read: methylation.txt, old/, protein.xlsx;")) << said("f");
+  put("g/protein.xlsx", "PK");
+  EXPECT_TRUE(has(refused("g"), "it has protein.xlsx")) << refused("g");
+}
+
+TEST_F(TableColumns, OfYesAndNoSayWhatTheyUnderstand) {
+  put("one.csv", "id,g,sick\na,1,yes\nb,2,no\nc,3,yess\n");
+  const std::string message = refused("one.csv");
+  for (const char* part : {"line 4, column 'sick': 'yess' is neither yes nor no", "true, false", "NA"})
+    EXPECT_TRUE(has(message, part)) << message;
+}
+
+TEST_F(TableColumns, ExcelsFirstLineNamesTheSeparator) {
+  for (const char* first : {"sep=,\n", "sep=,\r\n", "\"sep=,\"\n", "\xEF\xBB\xBFsep=,\r\n"}) {
+    put("one.csv", std::string(first) + "id,a;b,c\nx,1,2\ny,3,4\n");
+    const Dataset data = read("one.csv");
+    EXPECT_EQ(data.ids, (Names{"x", "y"})) << first;
+    EXPECT_EQ(data.views[0].column_names, (Names{"a;b", "c"})) << first;
+  }
+  put("one.csv", "sep=\t\nid\ta\nx\t1\n");
+  EXPECT_EQ(read("one.csv").ids, Names{"x"});
+  put("one.csv", "sep=;\nid;a\nx;1\ny;what\n");
+  EXPECT_TRUE(has(refused("one.csv"), "line 4")) << refused("one.csv");  // as an editor counts
+}
+
+TEST_F(TableColumns, OfTurnedAndUprightTablesGetAdviceThatWorks) {
+  put("f/rna.csv", "gene,p1,p2,p3\nTP53,1,2,3\nBRCA1,4,5,6\n");
+  put("f/img.csv", "id,s\np1,1\np2,2\np3,3\n");
+  put("f/labels.csv", "id,sick\np1,1\np2,0\np3,1\n");
+  std::string message = refused("f");
+  EXPECT_TRUE(has(message, "rna.csv: the items are its columns") &&
+              has(message, "--transpose, which turns every view round, will not do") &&
+              has(message, "dataset.toml"))
+      << message;
+  ReadOptions options;
+  options.transpose = true;
+  message = refused("f", options);
+  EXPECT_TRUE(
+      has(message, "img.csv: --transpose turns every view round, but in this one items are rows already"))
+      << message;
+  // The advice, taken.
+  put("f/dataset.toml",
+      "[[views]]\nname = \"rna\"\nfile = \"rna.csv\"\ntranspose = true\n[[views]]\nname = \"img\"\nfile = "
+      "\"img.csv\"\n"
+      "[labels]\nfile = \"labels.csv\"\n");
+  EXPECT_EQ(read("f").rows, 3u);
+}
+
+TEST_F(TableColumns, ViewsThatDifferInCaseGetAHint) {
+  Dataset data;
+  data.name = "new";
+  data.rows = 1;
+  data.views.push_back({"rna", Table<float>(Matrix<float>(1, 1)), {"a"}, "float32"});
+  const Columns model = Columns::fit(select_all(data));
+  data.views[0].name = "RNA";
+  try {
+    model.match(data);
+    FAIL() << "no error";
+  } catch (const Error& error) {
+    EXPECT_TRUE(has(error.what(), "did you mean 'rna'? Large and small letters are told apart"))
+        << error.what();
+  }
+}
+
+TEST_F(TableColumns, NoLabelsSayHowToNameThem) {
+  std::string text = "id,g\n";
+  for (int i = 0; i < 60; ++i) text += fmt::format("p{},{}\n", i, i % 7);
+  put("f/rna.csv", text);
+  const Ended ended = run({"train", path("f"), "--method", "prior", "--out", path("m")});
+  EXPECT_EQ(ended.code, 3);
+  EXPECT_TRUE(has(ended.err, "--label-columns") && has(ended.err, "--label-file")) << ended.err;
+}
+
+}  // namespace
+}  // namespace lacuna
