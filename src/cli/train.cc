@@ -59,6 +59,12 @@ int train(const Arguments& arguments) {
   check_files();
   const Source source(flags.learning.source);
   check_files();  // the data may be a list of files: now it is known which
+  if (source.data().labels.empty())
+    fail(Exit::data,
+         "{}: has no labels to learn from; say which they are: --label-columns, --class-column or --tags-column "
+         "of a table, --label-file for a file of their own (labels.csv in a folder of tables), --labels for .h5ad "
+         "and .h5mu",
+         flags.learning.source.path);
   const auto [learn, val] = rows_to_learn(flags.learning, source);
 
   Progress progress(flags.json_events ? Progress::Style::events
