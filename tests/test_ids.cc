@@ -137,7 +137,7 @@ TEST_F(Ids, RowNumbersDoNotJoinLabelsInAFileOfTheirOwn) {
   options.label_file = path("y.csv");
   EXPECT_TRUE(has(refused("x.csv", options), "2 rows of labels")) << refused("x.csv", options);
   put("y.csv", "id,sick\n0,1\n1,0\n2,1\n");
-  EXPECT_TRUE(has(refused("x.csv", options), "ids of the table only number its rows"));
+  EXPECT_TRUE(has(refused("x.csv", options), "ids of the table only number the rows"));
   options.id_column = "0";
   EXPECT_EQ(read("x.csv", options).labels(2, 0), 1);
 }
@@ -154,6 +154,39 @@ TEST_F(Ids, ColumnsWithoutANameAreIgnoredByNameOrNumber) {
   const Ended ended = run({"data", "inspect", path("f"), "--ignore-columns", "", "--ignore-columns", "note"});
   EXPECT_EQ(ended.code, 0) << ended.err;
   EXPECT_TRUE(has(ended.err, "joined by their order")) << ended.err;
+}
+
+TEST_F(Ids, RowNumbersFromZeroAndFromOneAreTheSameRows) {
+  put("f/rna.csv", ",g\n0,30\n1,10\n2,20\n");    // pandas
+  put("f/labels.csv", "sick\n1,1\n2,0\n3,0\n");  // R
+  const Dataset data = read("f");
+  ASSERT_EQ(data.rows, 3u);
+  EXPECT_EQ(data.labels(0, 0), 1);
+  EXPECT_EQ(value(data, "rna", 0, 0), 30.f);
+  ReadOptions options;
+  options.label_file = path("f/labels.csv");
+  EXPECT_EQ(read("f/rna.csv", options).labels(0, 0), 1);
+}
+
+TEST_F(Ids, RowNumbersDoNotJoinTheFilesOfADatasetToml) {
+  put("f/a.csv", ",g\n0,30\n1,10\n2,20\n");
+  put("f/b.csv", ",sick\n0,1\n1,0\n");
+  const auto describe = [&](const std::string& more) {
+    put("f/dataset.toml",
+        "[[views]]\nname = \"rna\"\nfile = \"a.csv\"\n" + more + "[labels]\nfile = \"b.csv\"\n" + more);
+  };
+  describe("");
+  EXPECT_TRUE(has(refused("f"), "only numbers its 3 rows")) << refused("f");
+  describe("id_column = \"0\"\n");
+  EXPECT_EQ(read("f").rows, 3u);
+}
+
+TEST_F(Ids, RowNumbersOfScoresAreWarnedOf) {
+  put("s.csv", "id,sick\n0,.5\n1,.2\n");
+  put("t.csv", ",g,sick\n0,1,1\n1,2,0\n2,3,0\n");
+  const Ended ended = run({"evaluate", path("s.csv"), path("t.csv"), "--label-columns", "1"});
+  EXPECT_EQ(ended.code, 0) << ended.err;
+  EXPECT_TRUE(has(ended.err, "but row numbers for ids (2 scored, 3 in the data)")) << ended.err;
 }
 
 // --- ids among the features ---------------------------------------------------------------------------------

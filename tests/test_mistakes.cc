@@ -73,6 +73,12 @@ const std::vector<Mistake>& mistakes() {
       {"genes as rows", "train {}/turned --out {}/m", 3, {"use --transpose"}},
       {"two things in a label", "train {}/codes --out {}/m", 3, {"--label-code pm1-unknown"}},
       {"a label of 7", "train {}/seven --out {}/m", 3, {"is 7"}},
+      {"row numbers for ids", "train {}/numbered --out {}/m", 3, {"only numbers its", "60 rows", "2 rows", "--id-column '0'"}},
+      {"a column twice", "train {}/columns --out {}/m", 3, {"columns 0 and 2 (from 0) are both called 'g1'"}},
+      {"labels among the features", "train {}/leak --out {}/m", 3, {"'sick'", "--ignore-columns 'rna:sick'"}},
+      {"ids under an unknown header", "train {}/hidden --out {}/m", 3, {"'nummer' looks like ids", "--id-column 'nummer'"}},
+      {"neither yes nor no", "train {}/yess --out {}/m", 3, {"'yess' is neither yes nor no", "true, false"}},
+      {"no labels", "train {}/cohort/rna.csv --out {}/m", 3, {"has no labels", "--label-columns", "--label-file"}},
       {"positives only", "train {}/yes --out {}/m", 3, {"nothing can be learned", "--blank-means no"}},
       {"no label known", "train {}/unknown --out {}/m", 3, {"nothing can be learned", "none has both"}},
       {"a column to ignore misspelt", "train {}/cohort --ignore-columns coment --out {}/m", 2, {"'coment'"}},
@@ -124,6 +130,13 @@ class Mistakes : public testing::TestWithParam<Mistake> {
     folder("seven", plain, "id,sick,old\nPAT_0000,7,1\nPAT_0001,0,1\n");
     folder("yes", plain, replaced(replaced(good, ",0", ","), "PAT_,", "PAT_0"));
     folder("unknown", plain, "id,sick\nPAT_0000,\nPAT_0001,\n");
+    std::string numbered = ",g1\n";
+    for (int i = 0; i < kRows; ++i) numbered += fmt::format("{},{}\n", i, i % 7);
+    folder("numbered", numbered, ",sick\n0,1\n1,0\n");
+    folder("columns", "id,g1,g2,g1\nPAT_0000,1,2,3\nPAT_0001,1,2,3\n", good);
+    folder("leak", "id,g1,sick\nPAT_0000,1,1\nPAT_0001,2,0\n", good);
+    folder("hidden", "nummer,g1\n12,1\n10,2\n11,3\n", "id,sick\n10,1\n11,0\n12,1\n");
+    folder("yess", plain, "id,sick\nPAT_0000,yes\nPAT_0001,no\nPAT_0002,yess\n");
     put("empty/readme", "nothing");
     put("notes.doc", "nothing");
     put("some.csv", plain);

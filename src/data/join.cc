@@ -81,6 +81,7 @@ FlatTable Join::read_files(const TableSpec& spec, const std::string& name) {
   if (!spec.ids_file.empty()) {
     table.ids = read_names(spec.ids_file);
     table.has_ids = true;
+    table.row_numbers = false;
   }
   if (!table.ids.empty() && table.ids.size() != table.rows())
     fail(Exit::data, "{}: {} has {} rows but {} ids", where_, name, table.rows(), table.ids.size());
@@ -199,7 +200,10 @@ std::vector<std::vector<std::int64_t>> Join::place(const Names& order) {
 }
 
 Dataset Join::finish(Names order, std::optional<std::uint64_t> row_numbers) {
-  if (wary_) check_ids();
+  if (wary_)
+    check_ids();
+  else if (order.empty() && !row_numbers)
+    check_named();
   if (row_numbers) {
     std::uint64_t rows = 0;
     for (const auto& part : parts_) rows += part.rows;

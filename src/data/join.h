@@ -65,6 +65,7 @@ class Join {
   // join_checks.cc: what is likely to be a mistake.
   static std::vector<NumberColumn> number_columns(const FlatTable& table);
   void check_ids();
+  void check_named();
   void check_row_numbers();
   void check_hidden_ids();
   void check_upright();

@@ -68,6 +68,14 @@ std::vector<Join::NumberColumn> Join::number_columns(const FlatTable& table) {
   return found;
 }
 
+// A dataset.toml says what belongs together, but perhaps not by which column.
+void Join::check_named() {
+  if (parts_.size() < 2 || !std::ranges::all_of(parts_, [](const Part& part) { return part.has_ids; }))
+    return;
+  check_row_numbers();
+  for (std::size_t k = 0; k < parts_.size(); ++k) check_common(k);
+}
+
 // What the tables of a folder have in common is all there is to go by.
 void Join::check_ids() {
   if (!list_name_.empty()) check_list_name();
@@ -102,7 +110,10 @@ void Join::check_row_numbers() {
   if (first == parts_.end()) return;
   const auto other = std::ranges::find_if(
       parts_, [&](const Part& part) { return !numbered(part) || part.rows != first->rows; });
-  if (other == parts_.end()) return;
+  if (other == parts_.end()) {
+    for (Part& part : parts_) part.ids = first->ids;  // one counts from 0, another from 1
+    return;
+  }
   fail(Exit::data,
        "{}: {} {} only numbers its {} rows, as pandas and R do, and {} has {} rows{}: row numbers do not "
        "tell which rows "
@@ -211,7 +222,8 @@ void Join::check_upright() {
 }
 
 void Join::check_common(std::size_t k) {
-  constexpr std::size_t kFew = 10;  // one of so many is too little to be no mistake
+  constexpr std::size_t kFew = 10;    // one of so many is too little to be no mistake
+  constexpr std::size_t kAsked = 20;  // so many ids are compared with all others
   const Part& part = parts_[k];
   const Set others = ids_besides(k);
   const std::size_t common = common_with(others, part.ids),
@@ -220,14 +232,17 @@ void Join::check_common(std::size_t k) {
   Names theirs, partners;
   for (std::size_t i = 0; i < parts_.size(); ++i)
     if (i != k) theirs.insert(theirs.end(), parts_[i].ids.begin(), parts_[i].ids.end());
+  std::size_t asked = 0;
   for (const auto& id : part.ids) {
     if (others.contains(id)) continue;
+    if (++asked > kAsked) break;
     if (std::string partner = likely_partner(id, theirs); !partner.empty())
       partners.push_back(std::move(partner));
     if (partners.size() == 3) break;
   }
   const bool wrong = common * kFew < smaller || common == 0;
-  if (wrong && (!data_.labels.empty() || smaller >= kFew))  // a few new items may well have one view each
+  if (wary_ && wrong &&
+      (!data_.labels.empty() || smaller >= kFew))  // a few new items may well have one view each
     fail(Exit::data,
          "{}: {} of its {} ids occur in the other tables ({} ids): it has {}, they have {}{}; the tables do "
          "not belong together, or their ids are written differently (a dataset.toml joins them as they are)",

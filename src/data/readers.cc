@@ -105,30 +105,30 @@ void read_label_file(const ReadOptions& options, bool numbered, Dataset& data) {
   }
   const std::vector<std::string>& ids = table.ids;
   data.label_names = labels.label_names;
-  if (ids.empty() || data.ids.empty()) {
-    if (!ids.empty())
-      fail(Exit::data,
-           "{}: has ids and the table has none, so that rows cannot be joined; name its column of ids with "
-           "--id-column",
-           path);
+  if (!ids.empty() && data.ids.empty())
+    fail(Exit::data,
+         "{}: has ids and the table has none, so that rows cannot be joined; name its column of ids with "
+         "--id-column",
+         path);
+  const bool by_number = numbered && table.row_numbers && ids.size() == data.rows;
+  if ((numbered || table.row_numbers) && !by_number && !ids.empty())
+    fail(Exit::data,
+         "{}: the ids of {} only number the rows, as pandas and R do, and so do not tell which of the {} "
+         "rows of "
+         "labels belongs to which of the {} rows of the table; write a column of ids into both, or, if the "
+         "numbers are ids, say --id-column",
+         path,
+         !numbered           ? "the labels"
+         : table.row_numbers ? "both"
+                             : "the table",
+         ids.size(), data.rows);
+  if (ids.empty() || by_number) {
     if (labels.labels.rows() != data.rows)
       fail(Exit::data, "{}: {} rows of labels, the views have {}", path, labels.labels.rows(), data.rows);
     data.labels = labels.labels;
     data.notes.push_back(fmt::format("its rows and those of {} are joined by their order", path));
     return;
   }
-  if ((numbered || table.row_numbers) && !(numbered && table.row_numbers && ids.size() == data.rows))
-    fail(Exit::data,
-         "{}: the ids of {} only number its rows, as pandas and R do, and so do not tell which of the {} "
-         "rows of labels "
-         "belongs to which of the {} rows of the table; write a column of ids into both, or, if the numbers "
-         "are ids, say "
-         "--id-column",
-         path,
-         numbered && table.row_numbers ? "both"
-         : numbered                    ? "the table"
-                                       : "the labels",
-         ids.size(), data.rows);
   std::unordered_map<std::string_view, std::size_t> place;
   for (std::size_t i = 0; i < ids.size(); ++i)
     if (!place.emplace(ids[i], i).second) fail(Exit::data, "{}: the id '{}' comes twice", path, ids[i]);
@@ -302,8 +302,8 @@ Dataset read_dataset(const std::string& path, const ReadOptions& options) {
                             : table.id_name.empty()
                                 ? "its unnamed first column holds ids"
                                 : fmt::format("its column '{}' holds ids", table.id_name));
-    const bool numbered = table.row_numbers;
     if (options.transpose) table = transposed(std::move(table));
+    const bool numbered = table.row_numbers;
     data = assemble(std::move(table), own, path);
     if (options.label_file.empty() || options.label_file.ends_with(".xml")) {
     } else if (data.labels.empty()) {

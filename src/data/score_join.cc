@@ -67,6 +67,7 @@ ScoreJoin join_scores(const Scores& scores, const Selection& selection, const st
   if (!scores.ids.empty()) {
     match(scores.ids, ids, "item", path, join.score_rows, join.data_rows, join.unknown_items,
           join.unscored_items);
+    join.row_numbers = scores.ids != ids && are_row_numbers(scores.ids) && are_row_numbers(ids);
     if (join.score_rows.empty())
       fail(Exit::mismatch,
            "{}: none of its {} items ({}) is among the {} of {} ({}); are --fold and --part those of the "
@@ -114,6 +115,11 @@ std::vector<std::string> ScoreJoin::told() const {
   std::vector<std::string> lines;
   const std::size_t joined = score_rows.size() + empty_items.size(), scored = joined + unknown_items.size(),
                     there = joined + unscored_items.size();
+  if (row_numbers)
+    lines.push_back(fmt::format(
+        "warning: both sides have but row numbers for ids ({} scored, {} in the data): rows of one number "
+        "are compared, whatever they hold",
+        scored, there));
   if (!unknown_items.empty() && !unscored_items.empty()) {
     std::string partners;
     for (std::size_t k = 0; k < std::min<std::size_t>(3, unknown_items.size()); ++k)

@@ -21,6 +21,8 @@ struct ScoreJoin {
   std::vector<std::string> unknown_labels;   // scored, but the data does not have them
   std::vector<std::string> unscored_labels;  // of the data, without scores
 
+  bool row_numbers = false;  // both sides have but numbers of rows for ids, and not the same ones
+
   // One line a kind of what was left out, for people.
   std::vector<std::string> told() const;
 };
