@@ -118,6 +118,7 @@ const std::vector<Case>& cases() {
        "repaired",
        {{"graph-normalise", "false"}, {"alpha", "3"}, {"graph-eta", "2"}}},
       {"bce over all labels", "authors", {{"bce-divisor", "all"}}},
+      {"missing instances are noise to batch norm", "authors", {{"end-norm", "batch-noise"}}},
       {"linear encoders and decoders",
        "best",
        {{"view-teacher", "0"}, {"encoder-widths", ""}, {"decoder-widths", ""}}},
@@ -194,6 +195,29 @@ TEST_P(EveryCase, FastStepsAgreeWithNaiveOnes) {
     naive->predict(items, truth);
     for (std::size_t i = 0; i < scores.rows(); ++i)
       for (std::size_t j = 0; j < scores.cols(); ++j) ASSERT_NEAR(scores(i, j), truth(i, j), 2e-3);
+  }
+}
+
+// The noise is what batch norm sees of missing instances: with all views present it makes no difference.
+TEST(BatchNorm, NoiseStandsForMissingInstancesAlone) {
+  for (const double missing : {0., .4}) {
+    const Items items = random_items({.missing_views = missing}, 4);
+    const auto rows = all_rows(items);
+    std::vector<std::vector<float>> statistics;
+    for (const char* kind : {"batch", "batch-noise", "batch-noise"}) {
+      const auto network = make_network<float>(small_options("authors", {{"end-norm", kind}}), shape_of(items), 3,
+                                               make_reference_ops<float>());
+      network->keep({});
+      network->step({&items, rows, 11, 0, 0}, UpdateRule{});
+      auto& values = statistics.emplace_back();
+      network->visit_buffers([&](const std::string&, MatrixView<float> running) {
+        for (std::size_t i = 0; i < running.rows; ++i)
+          for (const float x : running.row(i)) values.push_back(x);
+      });
+      ASSERT_FALSE(values.empty());
+    }
+    EXPECT_EQ(statistics[0] == statistics[1], missing == 0);
+    EXPECT_EQ(statistics[1], statistics[2]) << "drawn from the seed";
   }
 }
 

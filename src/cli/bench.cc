@@ -27,6 +27,7 @@
 #include "experiments/settings_file.h"
 #include "experiments/statistics.h"
 #include "experiments/work.h"
+#include "methods/estimate.h"
 #include "ops/device.h"
 
 namespace lacuna::cli {
@@ -170,9 +171,25 @@ nlohmann::json results_json(const ExperimentResults& results, const BenchOutcome
       {"failed", outcome.failed},   {"ran_here", outcome.ran}, {"cells", cells}};
 }
 
+// What will take more than a quarter of an hour a cell, or more memory than the machine has, is said before it starts.
+void announce_long(std::span<const Plan> plans, const CellStore& store, Shelf& shelf) {
+  constexpr double kLong = 15 * 60;
+  for (const auto& line : forecast(plans, &store, shelf).lines) {
+    if (line.done == line.cells || current_device().cuda) continue;
+    if (line.each() > kLong)
+      fmt::print(stderr, "{} on {}, {}: about {} a cell, by its own arithmetic\n", line.method, line.data,
+                 line.experiment, duration_text(line.each()));
+    if (line.bytes > static_cast<double>(machine_memory()))
+      fmt::print(stderr, "{} on {}, {}: about {} of memory, and this machine has {}\n", line.method,
+                 line.data, line.experiment, bytes_text(line.bytes),
+                 bytes_text(static_cast<double>(machine_memory())));
+  }
+}
+
 // Works plans off and says how it went; nothing where it was interrupted.
 std::optional<BenchOutcome> work_plans(std::span<const Plan> plans, const BenchOptions& bench,
                                        CellStore& store, Shelf& shelf) {
+  announce_long(plans, store, shelf);
   catch_signals();
   try {
     BenchDisplay display;

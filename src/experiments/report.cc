@@ -399,12 +399,12 @@ std::string write_report(const std::string& directory) {
   ReportSink sink(page, directory);
 
   page.section("Overview");
-  page.lead(overview(all));
   std::set<std::string> cautions;
   for (const auto& results : all)
     if (const std::string words = results.header.value("caution", "");
         !words.empty() && cautions.insert(words).second)
       sink.warn(words);
+  page.lead(overview(all));
   show_failures(all, page);
   for (const auto& results : all)
     if (results.done() > 0) show_experiment(results, sink);

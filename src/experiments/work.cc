@@ -96,12 +96,13 @@ BenchOutcome work_off(std::span<const Plan> plans, const BenchOptions& options, 
     tell(progress);
   };
 
-  // Whether a cell that is not to be timed has not ended yet.
-  const auto others_open = [&] {
-    for (std::size_t i = 0; i < cells.size(); ++i)
-      if (cells[i]->spec.task != Task::timing && (states[i] == State::open || states[i] == State::running))
-        return true;
-    return false;
+  // A cell is timed when all that are not to be timed have ended, and no other process times one.
+  const auto quiet = [&] {
+    for (std::size_t k = 0; k < cells.size(); ++k) {
+      if (states[k] == State::done || states[k] == State::failed) continue;
+      if (cells[k]->spec.task != Task::timing || store.state(cells[k]->id) == State::running) return false;
+    }
+    return true;
   };
   for (;;) {
     bool ran = false, waiting = false;
@@ -109,7 +110,7 @@ BenchOutcome work_off(std::span<const Plan> plans, const BenchOptions& options, 
       if (states[i] == State::done || states[i] == State::failed) continue;
       const PlannedCell& cell = *cells[i];
       const bool timing = cell.spec.task == Task::timing, alone = timing && apart;
-      if (timing && others_open()) {
+      if (timing && !quiet()) {
         waiting = true;
         continue;
       }

@@ -1,6 +1,7 @@
 // DICNet (AAAI 2023), the supervised program of its authors: the network of nn/mtd.h with one channel, an
 // embedding as wide as there are labels, no masks, and an instance contrast between pairs of views. Missing
-// instances are zero rows (their program fills them with noise, which reaches batch norm's statistics only).
+// instances are zero rows; their program fills them with noise, which reaches batch norm's statistics only
+// (preset `original`).
 #include "methods/all.h"
 #include "methods/mtd.h"
 
@@ -43,8 +44,10 @@ class Dicnet final : public TwoChannelMethod {
           "hidden widths of the decoders: absolute, 0.8d, or 1e for the embedding");
     o.add("embedding", n.embedding, "size of the embedding; 0 = number of labels").range(0, 1 << 20);
     o.add("width", n.width, "factor on all hidden widths").range(1e-4, 100);
-    o.add("end-norm", n.end_norm, "batch norm with missing instances as zero rows, or of present ones only")
-        .choices({"batch", "batch-present"});
+    o.add("end-norm", n.end_norm,
+          "batch norm with missing instances as zero rows, as rows of N(0, 1) noise (their program), or of "
+          "present ones only")
+        .choices({"batch", "batch-noise", "batch-present"});
     o.add("beta", n.instance_weight, "weight of the contrast between views")
         .range(0, 1e6)
         .symbol("β")
@@ -61,7 +64,8 @@ class Dicnet final : public TwoChannelMethod {
   }
   // Their semi-supervised program, as far as it does not train on test rows.
   std::vector<Variant> variants() const override {
-    return {{"semi", {{"bce-divisor", "all"}, {"shuffle", "true"}, {"select", "AP"}}}};
+    return {{"original", {{"end-norm", "batch-noise"}}},
+            {"semi", {{"bce-divisor", "all"}, {"shuffle", "true"}, {"select", "AP"}}}};
   }
 };
 

@@ -230,6 +230,7 @@ void norm_forward(const Ops<T>& ops, EndNorm kind, std::span<const NormForward<T
     case EndNorm::layer:
       return ops.layer_norm_forward(jobs, settings.epsilon);
     case EndNorm::batch:
+    case EndNorm::batch_noise:
     case EndNorm::batch_present:
       return ops.batch_norm_forward(jobs, settings);
   }
@@ -244,6 +245,7 @@ void norm_backward(const Ops<T>& ops, EndNorm kind, std::span<const NormBackward
     case EndNorm::layer:
       return ops.layer_norm_backward(jobs, rule);
     case EndNorm::batch:
+    case EndNorm::batch_noise:
     case EndNorm::batch_present:
       return ops.batch_norm_backward(jobs, rule);
   }
@@ -258,6 +260,7 @@ void norm_predict(const Ops<T>& ops, EndNorm kind, std::span<const NormForward<T
     case EndNorm::layer:
       return ops.layer_norm_forward(jobs, settings.epsilon);
     case EndNorm::batch:
+    case EndNorm::batch_noise:
     case EndNorm::batch_present:
       return ops.batch_norm_apply(jobs, settings);
   }

@@ -126,7 +126,8 @@ void backward(const Ops<T>& ops, Parameters<T>& parameters, std::span<const Chai
 template <class T>
 void predict(const Ops<T>& ops, const Parameters<T>& parameters, std::span<const ChainPrediction<T>> chains);
 
-enum class EndNorm { layer, batch, batch_present, none };
+// Batch norm counts missing instances as zero rows, as rows of N(0, 1) noise, or not at all.
+enum class EndNorm { layer, batch, batch_noise, batch_present, none };
 
 // The normalisation of one encoder's output.
 template <class T>

@@ -5,8 +5,10 @@
 #include <algorithm>
 #include <cassert>
 #include <cmath>
+#include <numeric>
 
 #include "base/error.h"
+#include "base/random.h"
 #include "base/text.h"
 #include "nn/masks.h"
 #include "nn/mtd_memory.h"
@@ -14,7 +16,8 @@
 namespace lacuna {
 namespace {
 
-constexpr std::size_t kLayersPerChain = 64;  // numbers of dropout layers reserved for one chain
+constexpr std::uint32_t kNoiseLayer = 1u << 30;  // no parameters are drawn by this number
+constexpr std::size_t kLayersPerChain = 64;      // numbers of dropout layers reserved for one chain
 
 std::vector<std::size_t> chain_widths(std::size_t in, const std::vector<std::string>& hidden, std::size_t out,
                                       std::size_t columns, std::size_t embedding, double factor) {
@@ -33,6 +36,7 @@ MtdNetwork<T>::MtdNetwork(const MtdOptions& options, const NetworkShape& shape, 
       shape_(shape),
       embedding_(options.embedding > 0 ? static_cast<std::size_t>(options.embedding) : shape.labels),
       end_norm_(options.end_norm),
+      seed_(seed),
       norm_{.epsilon = options.norm_epsilon, .momentum = options.norm_momentum},
       bce_(bce_settings(options)),
       graph_{.eta = options.graph_eta,
@@ -154,6 +158,15 @@ void MtdNetwork<T>::reserve(std::size_t rows) {
     m.view_logits = EngineMatrix<T>(engine, stack, shape_.labels);
   }
   if (!tally_.ready()) tally_.reserve(engine, view_count);
+  if (end_norm_ != EndNorm::batch_noise) return;
+  m.noise_rows.resize(rows);
+  std::iota(m.noise_rows.begin(), m.noise_rows.end(), 0u);
+  for (std::size_t v = 0; v < view_count; ++v) {
+    Random random(seed_, Purpose::initialise, kNoiseLayer + static_cast<std::uint32_t>(v));
+    Matrix<float> noise(rows, shape_.columns[v]);
+    for (float& x : noise.values()) x = random.normal();
+    upload<float>(engine, noise, m.noise.emplace_back(engine, rows, shape_.columns[v]));
+  }
 }
 
 template <class T>
@@ -187,6 +200,7 @@ void MtdNetwork<T>::plan(const Batch& batch) {
       if (wanted) target.rows.push_back(row);
     }
     block.missing = end_norm_ == EndNorm::batch ? b - block.rows.size() : 0;
+    block.noise = end_norm_ == EndNorm::batch_noise ? b - block.rows.size() : 0;
     m.stack_rows += block.total();
     m.target_rows += target.total();
   }
@@ -196,11 +210,12 @@ void MtdNetwork<T>::plan(const Batch& batch) {
     for (std::size_t i = 0; i < b; ++i)
       if (m.left[i * view_count + v] != 0)
         block.fragments.push_back(options_.mask_rate > 0 ? m.fragments[i * view_count + v] : Fragment{});
-    if (block.missing > 0) block.fragments.push_back({0, static_cast<std::uint32_t>(shape_.columns[v])});
+    block.fragments.resize(block.total(), {0, static_cast<std::uint32_t>(shape_.columns[v])});
   }
 
   m.parcel.clear();
   m.rows_piece = m.parcel.put(batch.rows);
+  m.noise_piece = m.parcel.put(std::span<const std::uint32_t>(m.noise_rows));
   m.slots_piece = m.parcel.put(std::span<const std::int32_t>(m.slots.values()).first(b * view_count));
   m.target_slots_piece =
       m.parcel.put(std::span<const std::int32_t>(m.target_slots.values()).first(b * view_count));
@@ -209,7 +224,7 @@ void MtdNetwork<T>::plan(const Batch& batch) {
     block.rows_piece = m.parcel.put(std::span<const std::uint32_t>(block.rows));
     block.fragments_piece = m.parcel.put(std::span<const Fragment>(block.fragments));
     target.rows_piece = m.parcel.put(std::span<const std::uint32_t>(target.rows));
-    if (m.X_forms[v] == nullptr && !items.background(v).empty())
+    if (m.X_forms[v] == nullptr && !items.background(v).empty() && end_norm_ != EndNorm::batch_noise)
       m.X_forms[v] = ops_->input_form(m.capacity + 1, shape_.columns[v]);
   }
   m.parcel.send(*ops_);

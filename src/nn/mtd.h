@@ -57,6 +57,7 @@ class MtdNetwork final : public BasicNetwork<T> {
   void reserve(std::size_t rows);
   void plan(const Batch& batch);    // hides views and fragments, numbers the stack's rows
   void encode(const Batch& batch);  // X' -> S, O
+  void gather_noise();              // what missing instances look like to batch norm
   void fuse(const Batch& batch);    // S, O -> F -> Z -> logits
   void decode(const Batch& batch, const UpdateRule& rule, double* values);  // both ways; adds to dS, dO or dF
   void classify_views(const Batch& batch, const UpdateRule& rule, double* value);  // both ways; adds to dS
@@ -73,6 +74,7 @@ class MtdNetwork final : public BasicNetwork<T> {
   NetworkShape shape_;
   std::size_t embedding_ = 0;
   EndNorm end_norm_ = EndNorm::none;
+  std::uint64_t seed_ = 0;
   BatchNormSettings norm_;
   BceSettings bce_;
   GraphSettings graph_;

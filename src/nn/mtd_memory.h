@@ -12,7 +12,8 @@ struct MtdBlock {
   std::vector<Fragment> fragments;  // what is hidden of each row; of the extra row everything
   std::size_t offset = 0;           // first row in the stack
   std::size_t missing = 0;          // instances that the extra last row stands for; 0 = there is no such row
-  std::size_t total() const { return rows.size() + (missing > 0 ? 1 : 0); }
+  std::size_t noise = 0;            // rows of noise behind those of the items, one for each missing instance
+  std::size_t total() const { return rows.size() + noise + (missing > 0 ? 1 : 0); }
 
   Parcel::Piece<std::uint32_t> rows_piece;  // the lists in the parcel that goes to the engine
   Parcel::Piece<Fragment> fragments_piece;
@@ -30,7 +31,7 @@ struct MtdNetwork<T>::Memory {
   Matrix<std::int32_t> slots, target_slots;  // (b, m)
   std::size_t stack_rows = 0, target_rows = 0;
   Parcel parcel;  // all of it that the engine reads
-  Parcel::Piece<std::uint32_t> rows_piece;
+  Parcel::Piece<std::uint32_t> rows_piece, noise_piece;
   Parcel::Piece<std::int32_t> slots_piece, target_slots_piece;
 
   // The same in the engine's memory.
@@ -45,6 +46,8 @@ struct MtdNetwork<T>::Memory {
   }
 
   std::vector<Buffer<T>> X;                           // per view (b + 1, d_v): X'
+  std::vector<EngineMatrix<float>> noise;             // per view (b, d_v), where missing instances are noise
+  std::vector<std::uint32_t> noise_rows;              // 0 .. b - 1
   std::vector<FormPointer> X_forms;                   // per view, where it has a background
   std::vector<std::vector<ChainMemory<T>>> encoders;  // per view and channel
   EngineMatrix<T> U[2], S[2], dS[2], saved[2];               // per channel, stacks: before and after the norm

@@ -16,7 +16,7 @@ void MtdOptions::declare(Options& o) {
       .symbol("d_e");
   o.add("width", width, "factor on all hidden widths").range(1e-4, 100);
   o.add("end-norm", end_norm, "normalisation at the encoders' end")
-      .choices({"layer", "batch", "batch-present", "none"});
+      .choices({"layer", "batch", "batch-noise", "batch-present", "none"});
   o.add("norm-momentum", norm_momentum, "momentum of batch norm's running statistics").range(0, 1);
   o.add("norm-epsilon", norm_epsilon, "added to variances").range(1e-12, 1);
   o.add("channels", channels, "1: shared only; 2: shared and proprietary").range(1, 2);

@@ -23,7 +23,7 @@ enum class GraphForm { trace, pairwise };
 enum class DecoderInput { fused, sum, shared };
 enum class ReconstructionTarget { clean, masked };
 using Names = std::vector<const char*>;
-inline Names names_of(EndNorm) { return {"layer", "batch", "batch-present", "none"}; }
+inline Names names_of(EndNorm) { return {"layer", "batch", "batch-noise", "batch-present", "none"}; }
 inline Names names_of(Fusion) { return {"mean", "early"}; }
 inline Names names_of(MaskStart) { return {"all", "paper", "authors"}; }
 inline Names names_of(MaskLength) { return {"exact", "inclusive"}; }

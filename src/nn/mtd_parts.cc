@@ -38,8 +38,25 @@ void MtdNetwork<T>::encode(const Batch& batch) {
     }
   }
   ops_->gather(m.gathers);
+  gather_noise();
   forward<T>(*ops_, parameters_, m.forwards, options_.hidden_dropout, {batch.seed, batch.step, 0, {}});
   norm_forward<T>(*ops_, end_norm_, m.norms, norm_);
+}
+
+// The k-th missing instance of a view in the batch gets row k of the view's noise, which is drawn once.
+template <class T>
+void MtdNetwork<T>::gather_noise() {
+  Memory& m = *memory_;
+  m.gathers.clear();
+  for (std::size_t v = 0; v < views_.size(); ++v) {
+    const auto& block = m.blocks[v];
+    if (block.noise == 0) continue;
+    const MatrixView<T> X = m.X[v].take(block.total(), shape_.columns[v]);
+    m.gathers.push_back({.source = m.noise[v].view(),
+                         .rows = m.parcel.at(m.noise_piece).first(block.noise),
+                         .out = X.slice(block.rows.size(), block.noise)});
+  }
+  if (!m.gathers.empty()) ops_->gather(m.gathers);
 }
 
 template <class T>
@@ -162,7 +179,8 @@ void MtdNetwork<T>::classify_views(const Batch& batch, const UpdateRule& rule, d
     return matrix.view().slice(block.offset, block.rows.size());
   };
   ops_->relu_forward(m.S[0].view().top(N), m.V.view().top(N));
-  if (end_norm_ == EndNorm::batch) ops_->zero(m.dV.view().top(N));  // rows that stand for missing instances
+  if (end_norm_ == EndNorm::batch || end_norm_ == EndNorm::batch_noise)
+    ops_->zero(m.dV.view().top(N));  // rows that stand for missing instances
   m.classifiers.clear();
   m.classifiers_back.clear();
   m.dropouts.clear();

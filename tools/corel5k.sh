@@ -1,0 +1,40 @@
+#!/bin/bash
+# usage: tools/corel5k.sh LACUNA DATA FOLDER [-p PROCESSES] [-d DEVICE] [-x EXPERIMENT] [-n] [ARGUMENT...]
+# The paper's nine methods on Corel5k, ten repetitions each: networks on DEVICE (cuda), all others on the CPUs, by so
+# many PROCESSES at once (2) that share the cores. EXPERIMENT is `table` (table 1, the default) or `paper` (everything).
+# -n prints the cells with estimates and runs nothing. Other arguments go to the program, such as --folds FILE.
+# Whatever stops it, the same command goes on where it was.
+set -eu
+if [ $# -lt 3 ]; then sed -n '2,6s/^# //p' "$0" >&2; exit 2; fi
+lacuna=$1 data=$2 folder=$3
+shift 3
+processes=2 device=cuda experiment=table dry=
+while getopts p:d:x:n flag; do
+  case $flag in
+    p) processes=$OPTARG ;;
+    d) device=$OPTARG ;;
+    x) experiment=$OPTARG ;;
+    n) dry=1 ;;
+    *) exit 2 ;;
+  esac
+done
+shift $((OPTIND - 1))
+threads=$((($(nproc) + processes - 1) / processes))
+bench() {
+  "$lacuna" bench "$experiment" --data "$data" --out "$folder" --settings paper --repeats 10 --device "$device" \
+    --threads "$threads" "$@"
+}
+if [ -n "$dry" ]; then bench --dry-run "$@"; exit; fi
+mkdir -p "$folder"
+workers=
+for ((i = 1; i <= processes; ++i)); do
+  bench --resume "$@" >"$folder/process-$i.out" 2>"$folder/process-$i.log" &
+  workers="$workers $!"
+done
+# shellcheck disable=SC2064,SC2086
+trap "kill $workers 2>/dev/null || true" INT TERM
+failed=0
+for worker in $workers; do wait "$worker" || failed=$?; done
+tail -n 1 "$folder/process-1.log"
+"$lacuna" report "$folder"
+exit $failed
