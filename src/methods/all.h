@@ -8,6 +8,8 @@
 namespace lacuna {
 
 std::unique_ptr<Method> make_prior();
+std::unique_ptr<Method> make_linear();
+std::unique_ptr<Method> make_mlknn();
 std::unique_ptr<Method> make_glocal();
 std::unique_ptr<Method> make_cdmm();
 std::unique_ptr<Method> make_dm2l();

@@ -58,6 +58,8 @@ constexpr Entry kMethods[] = {
     {"dicnet", make_dicnet},        //
     {"c2ae", make_c2ae},            //
     {"prior", make_prior},          //
+    {"linear", make_linear},        //
+    {"mlknn", make_mlknn},          //
     {"glocal", make_glocal},        //
     {"cdmm", make_cdmm},            //
     {"dm2l", make_dm2l},            //

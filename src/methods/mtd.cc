@@ -101,8 +101,10 @@ Cost TwoChannelMethod::cost(const FitSize& size) const {
     work += own * static_cast<double>(size.present[v]);
   }
   const double state = train_options_.optimiser == Optimiser::sgd ? 8 : 16;
-  const double rate = precision() == Precision::bf16 ? 120e9 : 60e9;
-  return {6 * work * static_cast<double>(train_options_.epochs) / rate,
+  const double rate = precision() == Precision::bf16 ? 120e9 : 60e9, epochs = static_cast<double>(train_options_.epochs);
+  // A GPU is bound by the bytes of weights and state (20 a weight and step at 2 TB/s); a core waits for it.
+  const double steps = static_cast<double>(size.rows) / static_cast<double>(train_options_.batch);
+  return {current_device().cuda ? 20 * weights * steps * epochs / 2e12 : 6 * work * epochs / rate,
           weights * state + 4e4 * static_cast<double>(e) + 12 * static_cast<double>(size.rows * size.labels)};
 }
 

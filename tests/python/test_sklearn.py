@@ -9,6 +9,7 @@ import sklearn
 from sklearn.calibration import CalibratedClassifierCV
 from sklearn.datasets import load_iris, make_multilabel_classification
 from sklearn.inspection import permutation_importance
+from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import GridSearchCV, KFold, cross_val_predict, cross_validate
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
@@ -127,6 +128,18 @@ class Tools(Case):
         one = lacuna.ConcatClassifier(views=dict(zip(data.view_names, zip(edges, edges[1:]))), **QUICK).fit(X, Y)
         other = lacuna.Classifier(**QUICK).fit(data.Xs, Y)
         same(self, one.predict_proba(X), other.predict_proba(data.Xs))
+
+    def test_linear_is_scikit_learns_logistic_regression(self):
+        rng = np.random.default_rng(0)
+        X = rng.normal(size=(200, 8)).astype(np.float32)
+        Y = (X @ rng.normal(size=(8, 3)) + rng.normal(size=(200, 3)) > 0).astype(float)
+        Y[rng.random(Y.shape) < .3] = np.nan
+        ours = lacuna.Classifier("linear", lambda_=4, hold_out=0).fit([X], Y).predict_proba([X])
+        Z = StandardScaler().fit_transform(X)
+        for j in range(3):
+            known = ~np.isnan(Y[:, j])
+            theirs = LogisticRegression(C=1 / 4, tol=1e-8, max_iter=1000).fit(Z[known], Y[known, j]).predict_proba(Z)[:, 1]
+            self.assertLess(np.abs(ours[:, j] - theirs).max(), 2e-3)
 
 
 if __name__ == "__main__":
