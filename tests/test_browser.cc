@@ -128,6 +128,11 @@ TEST(Browser, TheExamplePredictsWithoutSendingAnything) {
           << seen["rows"][i]["tags"][k] << " is not " << best[k];
   }
   EXPECT_NE(seen["message"].get<std::string>().find("28 columns"), std::string::npos) << seen["message"];
+  const auto too_many = seen["tooMany"].get<std::string>();
+  EXPECT_NE(too_many.find("has 4 cells"), std::string::npos) << too_many;
+  EXPECT_NE(too_many.find("3 columns"), std::string::npos) << too_many;
+  EXPECT_EQ(seen["ids"], nlohmann::json({"7", "8"}));
+  EXPECT_EQ(seen["missing"], nlohmann::json({false, true}));
 }
 
 }  // namespace

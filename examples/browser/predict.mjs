@@ -52,7 +52,7 @@ function cellsOf(line, separator) {
   return cells;
 }
 
-// The rows of a table as one float32 array a view; NaN where a view is missing.
+// The rows of a table as one float32 array a view; NaN where a view is missing. `missing` marks rows without any view.
 export function readTable(text, views) {
   const lines = text.split(/\r?\n/).filter(line => line.trim() !== '');
   if (lines.length === 0) throw new Error('The file is empty.');
@@ -60,31 +60,34 @@ export function readTable(text, views) {
   const rows = lines.map(line => cellsOf(line, separator));
   const total = views.reduce((sum, view) => sum + view.columns, 0);
   const isNumber = cell => cell === '' || /^(na|nan)$/i.test(cell) || Number.isFinite(Number(cell));
-  const hasIds = rows[0].length === total + 1;
-  const hasTitle = rows[0].slice(hasIds ? 1 : 0).some(cell => !isNumber(cell));
-  const first = hasTitle ? 1 : 0;
-  const ids = [], data = views.map(view => new Float32Array((rows.length - first) * view.columns));
+  const first = rows[0].slice(1).some(cell => !isNumber(cell)) ? 1 : 0;
+  // One cell more than columns is an id if it cannot be a number, or if a header says so.
+  const titled = first === 1 && /^id$/i.test(rows[0][0]);
+  const hasIds = rows.length > first && rows[first].length === total + 1 && (titled || !isNumber(rows[first][0]));
+  const ids = [], missing = [], data = views.map(view => new Float32Array((rows.length - first) * view.columns));
   for (let r = first; r < rows.length; ++r) {
+    if (rows[r].length !== total + (hasIds ? 1 : 0))
+      throw new Error(`Line ${r + 1} has ${rows[r].length} cells, ${hasIds ? 'an id and ' : ''}the views together have ` +
+                      `${total} columns. An id in front that is a number needs a header line that calls it "id".`);
     const cells = hasIds ? rows[r].slice(1) : rows[r];
-    if (cells.length !== total)
-      throw new Error(`Line ${r + 1} has ${cells.length} cells, the views together have ${total} columns.`);
     ids.push(hasIds ? rows[r][0] : String(r + 1 - first));
+    missing.push(cells.every(cell => cell === '' || /^(na|nan)$/i.test(cell)));
     let at = 0;
     views.forEach((view, v) => {
       const part = cells.slice(at, at += view.columns);
       const empty = part.map(cell => cell === '' || /^(na|nan)$/i.test(cell));
-      const missing = empty.every(Boolean), wrong = part.findIndex((cell, j) => empty[j] || !Number.isFinite(Number(cell)));
-      if (!missing && wrong >= 0)
+      const gone = empty.every(Boolean), wrong = part.findIndex((cell, j) => empty[j] || !Number.isFinite(Number(cell)));
+      if (!gone && wrong >= 0)
         throw new Error(`Line ${r + 1}, view ${view.name}, column ${wrong + 1}: "${part[wrong]}" is no number. ` +
                         'Leave all cells of a view empty if it is missing.');
       for (let j = 0; j < view.columns; ++j)
-        data[v][(r - first) * view.columns + j] = missing ? NaN : Number(part[j]);
+        data[v][(r - first) * view.columns + j] = gone ? NaN : Number(part[j]);
     });
   }
-  return {ids, rows: ids.length, data};
+  return {ids, rows: ids.length, data, missing};
 }
 
-// Tags of every row, best first: {id, tags: [{label, probability, decided}]}.
+// Tags of every row, best first: {id, tags: [{label, probability, decided}]}. None where nothing is known of it.
 export async function predict(ort, session, about, table, top) {
   const feeds = {};
   about.views.forEach((view, v) => {
@@ -96,6 +99,6 @@ export async function predict(ort, session, about, table, top) {
     const tags = about.labels.map((label, j) => ({label, probability: probabilities.data[i * c + j],
                                                   decided: Boolean(decided.data[i * c + j])}));
     tags.sort((a, b) => b.probability - a.probability);
-    return {id, tags: tags.slice(0, top)};
+    return {id, tags: table.missing[i] ? [] : tags.slice(0, top)};
   });
 }

@@ -3,6 +3,7 @@
 import {readFileSync} from 'node:fs';
 import {createServer} from 'node:http';
 import {extname, join, normalize} from 'node:path';
+import {pathToFileURL} from 'node:url';
 import {open} from './browser.mjs';
 
 const [modules, site, csv, screenshot] = process.argv.slice(2);
@@ -45,4 +46,10 @@ await page.waitForFunction(() => document.getElementById('message').textContent 
 const message = await page.textContent('#message');
 await browser.close();
 server.close();
-console.log(JSON.stringify({rows, message, strangers, errors, posts}));
+// The same module without a page: what is a row with a cell too many, what an id.
+const {readTable} = await import(pathToFileURL(join(site, 'predict.mjs')));
+const views = [{name: 'a', columns: 2}, {name: 'b', columns: 1}];
+let tooMany = '';
+try { readTable('1,2,3,4\n', views); } catch (error) { tooMany = error.message; }
+const titled = readTable('id,x,y,z\n7,1,2,3\n8,,,\n', views);
+console.log(JSON.stringify({rows, message, tooMany, ids: titled.ids, missing: titled.missing, strangers, errors, posts}));
