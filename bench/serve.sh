@@ -2,26 +2,34 @@
 # The server's figures beside those of a peer in the same run: onnxruntime behind node's http server. Client and server
 # share the machine; everything goes to 127.0.0.1.
 # usage: bench/serve.sh BUILD [SECONDS]      BUILD: a build with -DLACUNA_BENCH=ON; SECONDS of each measurement (5)
-#        MEMORY_SECONDS=600 bench/serve.sh ...      how long memory is watched at full load (30)
+#        MEMORY_SECONDS=600 bench/serve.sh ...      how long memory is watched at full load, 10 or more (120)
+#        PYTHON: one with numpy (/usr/bin/python3); DATA: the folder of the data sets (../shared/data)
 set -eu
 build=$(realpath "$1")
 seconds=${2:-5}
-memory_seconds=${MEMORY_SECONDS:-30}
+memory_seconds=${MEMORY_SECONDS:-120}
 here=$(dirname "$(realpath "$0")")
-data=$here/../../shared/data
+data=${DATA:-$here/../../shared/data}
 work=$build/serve
 npm=$here/../build/npm
 lacuna=$build/lacuna
+python=${PYTHON:-/usr/bin/python3}
+for tool in wrk bc "$python" "$build/bench/constant_rate" "$build/bench/predict_rate"; do
+  command -v "$tool" > /dev/null || { echo "serve.sh: $tool is not there" >&2; exit 1; }
+done
 mkdir -p "$work"
 "$here/../tools/npm-packages.sh" "$npm" onnxruntime-node@1.30.0 || echo "no peer: onnxruntime-node is not to be had" >&2
 servers=""
 trap 'for pid in $servers; do kill "$pid" 2>/dev/null || true; done' EXIT INT TERM
 
+quietly() { # COMMAND...: says something if it fails alone
+  "$@" > "$work/quiet.log" 2>&1 || { cat "$work/quiet.log" >&2; exit 1; }
+}
 prepare() { # NAME FILE: model, ONNX file and requests
-  [ -f "$work/$1.npz" ] || "$lacuna" data convert "$2" "$work/$1.npz" 2>/dev/null
-  [ -f "$work/$1.safetensors" ] || "$lacuna" train "$work/$1.npz" --epochs 3 --out "$work/$1.safetensors" > /dev/null 2>&1
-  "$lacuna" export "$work/$1.safetensors" "$work/$1.onnx" 2>/dev/null
-  python3 "$here/serve_requests.py" "$work/$1.npz" "$1" "$work" 1 256 > /dev/null
+  [ -f "$work/$1.npz" ] || quietly "$lacuna" data convert "$2" "$work/$1.npz"
+  [ -f "$work/$1.safetensors" ] || quietly "$lacuna" train "$work/$1.npz" --epochs 3 --out "$work/$1.safetensors"
+  quietly "$lacuna" export "$work/$1.safetensors" "$work/$1.onnx"
+  "$python" "$here/serve_requests.py" "$work/$1.npz" "$1" "$work" 1 256 > /dev/null
 }
 start() { # NAME: sets ours, our_port, peer, peer_port
   "$lacuna" serve "m=$work/$1.safetensors" --listen 127.0.0.1:0 --precision f32 2> "$work/ours.log" &
@@ -54,6 +62,7 @@ p99() { # PORT STEM RATE: milliseconds at half of the rate
 row() { # WHAT OURS PEER
   printf '| %-44s | %12s | %12s |\n' "$1" "$2" "$3"
 }
+echo "load of the machine before: $(cut -d' ' -f1-3 /proc/loadavg)" >&2
 row "what" "lacuna serve" "node + ort"
 row "---" "---" "---"
 single() { # NAME KIND WHAT
@@ -86,15 +95,16 @@ mine=$(echo "$mine * 256" | bc -l | cut -d. -f1)
 row "Corel5k, batches of 256: rows a second" "$mine" "$theirs"
 whole=$("$build/bench/predict_rate" "$work/corel5k.safetensors" "$work/corel5k.npz" "$seconds")
 row "  share of predict from memory ($whole)" "$(echo "100 * $mine / $whole" | bc) %" "-"
-seconds_of_rate=$seconds
-seconds=10
-rate "$our_port" "$work/corel5k-1-binary" 64 > /dev/null
-early=$(memory)
+stop
+start corel5k # a fresh one, so that its memory has not grown before
 seconds=$memory_seconds
-rate "$our_port" "$work/corel5k-1-binary" 64 > /dev/null
-late=$(memory)
-seconds=$seconds_of_rate
+rate "$our_port" "$work/corel5k-1-binary" 64 > /dev/null &
+load=$!
+sleep 10
+early=$(memory)
 row "memory after 10 s of full load, KB" "$early" "-"
-row "memory after $memory_seconds s more, KB" "$late" "-"
+wait "$load"
+late=$(memory)
+row "memory after $memory_seconds s, KB" "$late" "-"
 row "  growth" "$(echo "scale=1; 100 * ($late - $early) / $early" | bc) %" "-"
 stop

@@ -121,7 +121,7 @@ class Fuzz:
         settings = self.pick(*[{}] * 12, {"hold_out": self.pick(*ODD)}, {"seed": self.pick(*ODD)}, {"rate": self.pick(*ODD)},
                              {"batch": self.pick(*ODD)}, {"method": self.pick(*ODD, "naim3l")}, {"preset": self.pick(*ODD)},
                              {"threads": self.pick(None, 1, 3, -1, "x")}, {"aim": self.pick("top=2", "precision=.9", *ODD)},
-                             {"components": self.pick(*ODD)})
+                             {"components": self.pick(*ODD)}, {"device": self.pick("cpu", "cuda:7", *ODD)})
         clf = lacuna.Classifier(**{"epochs": 1, "members": 1, **settings})
         if settings.get("method") not in (None, "lacuna", "mtd"):
             del clf.epochs
@@ -133,7 +133,7 @@ class Fuzz:
         clf = self.pick(*self.models)
         rows = self.pick(0, 1, 5, 24)
         Xs = self.views(rows, list(zip(clf.view_names_, clf.view_sizes_)))
-        getattr(clf, self.pick("predict", "predict_proba", "decision_function", "predict_tags"))(Xs)
+        getattr(clf, self.pick("predict", "predict_proba", "decision_function", "predict_tags", "explain"))(Xs)
 
     def score(self):
         clf = self.pick(*self.models)
