@@ -248,6 +248,7 @@ void Join::check_common(std::size_t k) {
          "not belong together, or their ids are written differently (a dataset.toml joins them as they are)",
          part.file, common == 0 ? "none" : fmt::format("only {}", common), part.ids.size(), others.size(),
          first_few(part.ids), first_few(theirs), partners.empty() ? "" : partners[0]);
+  if (parts_.size() == 2 && k == 0) return;  // the other one says it
   data_.notes.push_back(fmt::format(
       "warning: {} of the {} ids of {} occur in no other table ({} ids){}; are ids written in two ways?",
       part.ids.size() - common, part.ids.size(), file_name(part.file), others.size(), join(partners, "")));
