@@ -546,6 +546,19 @@ TEST_F(Tables, TwoLabelsHaveMetricsWithinTheirRange) {
   }
 }
 
+TEST_F(Tables, RowsWithoutPositivesBoundWhatCanBeReached) {
+  std::string rna = "id,g\n", labels = "id,sick,old\n";
+  for (int i = 0; i < 200; ++i) {
+    rna += fmt::format("p{},{}\n", i, i % 7);
+    labels += fmt::format("p{},{},{}\n", i, i % 10 == 0, i % 10 == 5);
+  }
+  put("b/rna.csv", rna);
+  put("b/labels.csv", labels);
+  const Ended ended = run({"train", path("b"), "--out", path("m"), "--method", "prior"});
+  ASSERT_EQ(ended.code, 0) << ended.err;
+  EXPECT_TRUE(has(ended.out, "of them have no positive label") && has(ended.out, "1-Cov -")) << ended.out;
+}
+
 TEST_F(Tables, OneLabelIsLearnedAndItsEpochsDiffer) {
   std::string rna = "id,g,h\n", labels = "id,sick\n";
   Random random(2, Purpose::test);

@@ -35,6 +35,26 @@ struct TrainFlags {
   }
 };
 
+// With few labels many rows have no positive one, and figures that count them as wrong look worse than they are.
+void tell_bound(const Selection& val) {
+  const std::size_t labels = val.data->label_count();
+  std::size_t known = 0, positive = 0;
+  for (std::size_t i = 0; i < val.rows.size(); ++i) {
+    bool any = false, yes = false;
+    for (std::size_t j = 0; j < labels; ++j) {
+      any = any || val.label(i, j) != kUnknown;
+      yes = yes || val.label(i, j) == 1;
+    }
+    known += any;
+    positive += yes;
+  }
+  if (labels < 2 || 5 * positive > 4 * known) return;
+  fmt::print(
+      "{} of them have no positive label, which AP and 1-OE count as wrong: they can reach {:.4f}; AUC and "
+      "macro-AUC can reach 1\n",
+      known - positive, static_cast<double>(positive) / static_cast<double>(known));
+}
+
 }  // namespace
 
 int train(const Arguments& arguments) {
@@ -61,8 +81,10 @@ int train(const Arguments& arguments) {
   check_files();  // the data may be a list of files: now it is known which
   if (source.data().labels.empty())
     fail(Exit::data,
-         "{}: has no labels to learn from; say which they are: --label-columns, --class-column or --tags-column "
-         "of a table, --label-file for a file of their own (labels.csv in a folder of tables), --labels for .h5ad "
+         "{}: has no labels to learn from; say which they are: --label-columns, --class-column or "
+         "--tags-column "
+         "of a table, --label-file for a file of their own (labels.csv in a folder of tables), --labels for "
+         ".h5ad "
          "and .h5mu",
          flags.learning.source.path);
   const auto [learn, val] = rows_to_learn(flags.learning, source);
@@ -140,6 +162,7 @@ int train(const Arguments& arguments) {
       else
         fmt::print("  {} {:.4f}", metric_names()[i], value);
     fmt::print("\n");
+    tell_bound(val);
   }
   return 0;
 }
