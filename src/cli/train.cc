@@ -107,10 +107,10 @@ int train(const Arguments& arguments) {
     if (print.contains(key)) model.notes()[key] = print[key];
   if (model.method().traits().iterative) run.catch_signals();
   const double begun = clock_seconds();
-  // Saves the model and, beside it, how it came about; the model's own bytes hold no times.
+  // Saves how the model came about, then the model: where there is a model, there is its history, whenever the program
+  // is killed. The model's own bytes hold no times.
   const auto save = [&] {
     progress.finish();
-    model.save(flags.out);
     nlohmann::json document = {
         {"schema", "lacuna.train.1"},
         {"model", flags.out},
@@ -130,6 +130,7 @@ int train(const Arguments& arguments) {
         {"seconds", clock_seconds() - begun},
         {"date", utc_text(std::time(nullptr))}};
     write_text(flags.out + ".history.json", document.dump(1) + "\n");
+    model.save(flags.out);
     return document;
   };
   try {
