@@ -7,6 +7,7 @@
 #include "base/threads.h"
 #include "ops/linalg.h"
 #include "ops/linalg_kernels.h"
+#include "ops/machine.h"
 
 namespace lacuna {
 namespace {
@@ -52,6 +53,22 @@ TEST(Linalg, ProductsEqualThePlainSums) {
     for (double& x : twice.values()) x *= 2;
     EXPECT_LT(distance(C, twice), 1e-12);
   }
+}
+
+// The form of the products is chosen in one place, for linear algebra too.
+TEST(Linalg, TheChosenInstructionSetIsTheOneThatComputes) {
+  const Matrix<double> A = random_matrix(21, 40, 7), B = random_matrix(40, 9, 8);
+  const Isa before = isa();
+  for (const Isa form : available_isas()) {
+    choose_isa(form);
+    EXPECT_EQ(by_width(0, 1, 2), form >= Isa::avx512 ? 2 : form == Isa::avx2 ? 1 : 0);
+    const LinalgKernels set = by_width(&linalg_kernels_plain, &linalg_kernels_avx2, &linalg_kernels_avx512)();
+    Matrix<double> C(21, 9), direct(21, 9);
+    product(A, B, Transpose::none, false, C);
+    set.gemm_double(false, false, 21, 9, 40, A.data(), 40, B.data(), 9, false, direct.data(), 9);
+    EXPECT_EQ(distance(C, direct), 0) << isa_name(form);
+  }
+  choose_isa(before);
 }
 
 // Every instruction set that this machine has does the same arithmetic.

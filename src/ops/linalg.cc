@@ -7,20 +7,15 @@
 #include "base/error.h"
 #include "base/random.h"
 #include "ops/linalg_kernels.h"
+#include "ops/machine.h"
 
 namespace lacuna {
 namespace {
 
 const LinalgKernels& kernels() {
-  static const LinalgKernels chosen = [] {
-    if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
-        __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl"))
-      return linalg_kernels_avx512();
-    if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") && __builtin_cpu_supports("f16c"))
-      return linalg_kernels_avx2();
-    return linalg_kernels_plain();
-  }();
-  return chosen;
+  static const LinalgKernels plain = linalg_kernels_plain(), avx2 = linalg_kernels_avx2(),
+                             avx512 = linalg_kernels_avx512();
+  return *by_width(&plain, &avx2, &avx512);
 }
 
 std::ptrdiff_t signed_size(std::size_t n) {

@@ -32,4 +32,10 @@ Isa isa();                         // the one in use
 std::string isa_reason();          // why: one sentence
 void choose_isa(Isa isa);          // from now on; Exit::usage if this machine cannot run it. Not during a product.
 
+// Of code that is compiled for three widths of vectors, the widest that the chosen form runs on.
+template <class T>
+T by_width(T plain, T avx2, T avx512) {
+  return isa() >= Isa::avx512 ? avx512 : isa() == Isa::avx2 ? avx2 : plain;
+}
+
 }  // namespace lacuna

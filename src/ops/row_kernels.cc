@@ -5,17 +5,7 @@
 namespace lacuna {
 
 const RowKernels& row_kernels() {
-  switch (isa()) {
-    case Isa::plain:
-      return row_kernels_plain();
-    case Isa::avx2:
-      return row_kernels_avx2();
-    case Isa::avx512:
-    case Isa::bf16:
-    case Isa::amx:
-      return row_kernels_avx512();
-  }
-  return row_kernels_plain();
+  return by_width(&row_kernels_plain, &row_kernels_avx2, &row_kernels_avx512)();
 }
 
 }  // namespace lacuna
