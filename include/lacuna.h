@@ -216,13 +216,15 @@ LACUNA_API lacuna_status lacuna_model_calibrate(const lacuna_model *model, float
 
 /* What each view adds to the scores of each item (Shapley values): score = base + the sum of the values. In
  * log-odds where the method gives probabilities, otherwise in its own scores. score, base (rows, labels): with all
- * views that an item has, and with none; score is NaN for an item without any. values (views, rows, labels), views
+ * views that an item has, and before any; score is NaN for an item without any. "base" of lacuna_model_describe says
+ * what the base is: the label's share in training ("prior"), or, where that is not to be had, the model's output
+ * without views ("model"). values (views, rows, labels), views
  * in the order of lacuna_model_describe; 0 where an item does not have the view. Exact for items with up to 12
  * views; of more, orders are drawn. */
 LACUNA_API lacuna_status lacuna_explain(const lacuna_model *model, const lacuna_data *data, double *score,
                                         double *base, double *values, lacuna_error **error);
 
-/* {"method", "preset", "version", "fitted", "probabilities", "calibrated", "parameters", "settings": {...},
+/* {"method", "preset", "version", "fitted", "probabilities", "base", "calibrated", "parameters", "settings": {...},
  *  "views": [{"name", "columns", "column_names"}], "labels": [{"name", "threshold"}], "validation": {...},
  *  "notes": {...}} */
 LACUNA_API lacuna_status lacuna_model_describe(const lacuna_model *model, char **json, lacuna_error **error);

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <numeric>
 
 #include "base/error.h"
@@ -128,7 +129,7 @@ Matrix<float> values_with(const Model& model, Dataset data, const std::vector<st
 
 void expect_explained(const Model& model, const Dataset& data, double tolerance) {
   const std::size_t m = data.views.size(), c = model.label_names().size();
-  const Explanation e = explain(model, select_all(data));
+  const Explanation e = explain(model, select_all(data), {.base = Base::model});
   ASSERT_TRUE(e.errors.empty());
   std::vector<Matrix<float>> all;
   for (std::size_t S = 0; S < std::size_t{1} << m; ++S) {
@@ -172,6 +173,104 @@ TEST(Explain, AgreesWithPredictionsOfSubsets) {
   expect_explained(fitted("lacuna", data, small_with({{"members", "2"}})), data, 2e-4);
   expect_explained(fitted("naim3l", data), data, 2e-4);
   expect_explained(fitted("glocal", data), data, 2e-4);
+}
+
+// The share of a label among its known ones, in log-odds; the label that nobody knows gets the share of all.
+TEST(Explain, BeginsAtTheSharesInTraining) {
+  Dataset data = gappy_data();
+  Matrix<std::int8_t> labels(data.rows, 4);
+  for (std::size_t i = 0; i < data.rows; ++i)
+    for (std::size_t j = 0; j < 4; ++j)
+      labels(i, j) = j == 3 ? kUnknown : i % 3 == 0 && j == 2 ? kUnknown : i % (j + 2) == 0 ? 1 : 0;
+  data.labels = Table<std::int8_t>(std::move(labels));
+  Model model("naim3l");
+  FitContext context;
+  Selection none = select_all(data);
+  none.rows.clear();
+  model.fit(select_all(data), none, context);
+  double positives = 0, known = 0;
+  std::vector<double> k(4), n(4);
+  for (std::size_t i = 0; i < data.rows; ++i)
+    for (std::size_t j = 0; j < 4; ++j)
+      if (data.labels(i, j) != kUnknown) k[j] += data.labels(i, j), n[j] += 1;
+  for (std::size_t j = 0; j < 4; ++j) positives += k[j], known += n[j];
+  const double all = (positives + .5) / (known + 1);
+  ASSERT_EQ(model.prior().size(), 4u);
+  for (std::size_t j = 0; j < 4; ++j) {
+    const double p = (k[j] + all) / (n[j] + 1);
+    EXPECT_NEAR(static_cast<double>(model.prior()[j]), std::log(p / (1 - p)), 1e-5) << j;
+  }
+
+  const Model network = fitted("lacuna", gappy_data(), kSmall);
+  const TemporaryDirectory folder;
+  network.save(folder / "model");
+  const Model again = Model::load(folder / "model");
+  EXPECT_EQ(again.prior(), network.prior());
+  const Dataset items = gappy_data();
+  for (const bool calibrated : {false, true}) {
+    const Explanation prior = explain(again, select_all(items), {.calibrated = calibrated}),
+                      own =
+                          explain(again, select_all(items), {.calibrated = calibrated, .base = Base::model});
+    ASSERT_EQ(base_of(again, {.calibrated = calibrated}), Base::prior);
+    for (std::size_t i = 0; i < items.rows; ++i)
+      for (std::size_t j = 0; j < 4; ++j) {
+        const auto x = static_cast<double>(again.prior()[j]);
+        ASSERT_NEAR(prior.base(i, j), calibrated ? 1 / (1 + std::exp(-x)) : x, 1e-9);
+        // Only the empty set differs, and it counts alike for every view that the item has.
+        double sum = prior.base(i, j), views = 0;
+        for (std::size_t v = 0; v < 3; ++v) views += items.has(i, v);
+        for (std::size_t v = 0; v < 3; ++v) {
+          sum += prior.values[v](i, j);
+          if (items.has(i, v)) {
+            ASSERT_NEAR(prior.values[v](i, j),
+                        own.values[v](i, j) - (prior.base(i, j) - own.base(i, j)) / views, 1e-9);
+          }
+        }
+        ASSERT_NEAR(sum, prior.score(i, j), 1e-6);
+        if (views > 0) {
+          ASSERT_EQ(prior.score(i, j), own.score(i, j));
+        }
+      }
+  }
+}
+
+// Scores that are no probabilities have no share among them; files of older versions hold none.
+TEST(Explain, SaysWhereItCannotBeginAtTheShares) {
+  const Dataset data = gappy_data();
+  const Model scores = fitted("glocal", data);
+  std::string why;
+  EXPECT_EQ(base_of(scores, {}, &why), Base::model);
+  EXPECT_NE(why.find("no probabilities"), std::string::npos) << why;
+  EXPECT_EQ(base_of(scores, {.calibrated = true}), Base::prior);
+
+  const Model network = fitted("lacuna", data, kSmall);
+  const TemporaryDirectory folder;
+  network.save(folder / "model");
+  const Tensors file = Tensors::read(folder / "model");
+  const auto without = [&](const std::vector<float>& prior) {
+    Tensors older;
+    older.metadata = file.metadata;
+    for (const auto& [name, tensor] : file.all()) {
+      const std::span<const float> values(reinterpret_cast<const float*>(tensor.bytes.data()),
+                                          tensor.bytes.size() / 4);
+      if (name == "label_prior") continue;
+      if (tensor.shape.size() == 2)
+        older.put_copy(name, file.matrix(name));
+      else
+        older.put(name, values);
+    }
+    if (!prior.empty()) older.put("label_prior", std::span(prior));
+    older.write(folder / "older");
+    return Model::load(folder / "older");
+  };
+  const Model older = without({});
+  EXPECT_EQ(base_of(older, {}, &why), Base::model);
+  EXPECT_NE(why.find("did not store"), std::string::npos) << why;
+  const Explanation a = explain(older, select_all(data)),
+                    b = explain(network, select_all(data), {.base = Base::model});
+  EXPECT_TRUE(std::ranges::equal(a.base.values(), b.base.values()));
+  EXPECT_THROW(without({0.f, 1.f}), Error);  // the file is not trusted
+  EXPECT_THROW(without({0.f, 1.f, 2.f, std::numeric_limits<float>::quiet_NaN()}), Error);
 }
 
 TEST(Explain, TheOrderOfTheViewsInTheDataDoesNotMatter) {
@@ -237,7 +336,9 @@ TEST(Explain, CalibratedProbabilitiesAddUpToo) {
   model.calibrate(expected);
   for (std::size_t i = 0; i < data.rows; ++i)
     for (std::size_t j = 0; j < 4; ++j) {
-      EXPECT_NEAR(e.score(i, j), static_cast<double>(expected(i, j)), 1e-5);
+      // An item without views has the base as its score.
+      const bool any = std::ranges::find(e.present.row(i), std::uint8_t{1}) != e.present.row(i).end();
+      EXPECT_NEAR(e.score(i, j), any ? static_cast<double>(expected(i, j)) : e.base(i, j), 1e-5);
       double sum = e.base(i, j);
       for (std::size_t v = 0; v < 3; ++v) sum += e.values[v](i, j);
       EXPECT_NEAR(sum, e.score(i, j), 1e-6);

@@ -318,6 +318,7 @@ TEST_F(Serve, ValuesThatAreNotKnownAreRefusedUnlessToldOtherwise) {
 TEST_F(Serve, ExplanationsAddUp) {
   const auto answer = ask(post("/v1/suggest?top=0&explain=true", small_->item(5, 5).dump())).json();
   ASSERT_EQ(answer["tags"].size(), 6u) << answer.dump();
+  EXPECT_EQ(answer["base"], "prior");
   for (const auto& tag : answer["tags"]) {
     ASSERT_EQ(tag["views"].size(), 2u);
     double sum = tag["base"].get<double>();

@@ -10,7 +10,8 @@ class Explanation:
     """score = base + the sum of the values, for every item and label.
 
     views : names of the views. classes : names of the labels. ids : of the items, or None.
-    score, base : (items, labels), with all views that the item has and with none; score is NaN where it has none.
+    score, base : (items, labels), with all views that the item has, and before any: the label's share in training.
+    score is NaN where the item has no view.
     values : (views, items, labels); 0 where the item does not have the view.
     Scores are log-odds where the method gives probabilities, otherwise its own scores.
     """

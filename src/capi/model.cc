@@ -304,6 +304,7 @@ lacuna_status lacuna_model_describe(const lacuna_model* model, char** json, lacu
                                {"version", LACUNA_VERSION},
                                {"fitted", model->fitted.has_value()},
                                {"probabilities", traits.probabilities},
+                               {"base", base_name(base_of(shown, {}))},
                                {"settings", shown.options().json()},
                                {"views", nlohmann::json::array()},
                                {"labels", nlohmann::json::array()},

@@ -109,6 +109,8 @@ void write_model_page(const std::string& path, const TrainingFacts& facts, const
       {"protocol", document["protocol"].get<std::string>()},
       {"seed", document["seed"].dump()},
       {"parameters", count_text(model.method().parameters())},
+      {"effects of views begin at", base_of(model, {}) == Base::prior ? "the labels' shares in training"
+                                                                      : "the model's output without views"},
       {"time", duration_text(document["seconds"])}};
   for (std::size_t v = 0; v < learn.data->views.size(); ++v)
     page.views.push_back({learn.data->views[v].name, learn.data->views[v].columns(), missing_share(learn, v),

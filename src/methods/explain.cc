@@ -104,6 +104,22 @@ void shapley_values(MatrixView<const double> sets, MatrixView<double> values) {
   }
 }
 
+Base base_of(const Model& model, const ExplainOptions& options, std::string* why) {
+  if (options.base == Base::model) return Base::model;
+  const char* reason = model.prior().empty()
+                           ? "the model file is of a version that did not store the labels' shares"
+                       : !options.calibrated && !model.method().traits().probabilities
+                           ? "the scores of the method are no probabilities, so that a share is none of them"
+                           : nullptr;
+  if (reason == nullptr) return Base::prior;
+  if (why != nullptr) *why = reason;
+  return Base::model;
+}
+
+const char* base_name(Base base) {
+  return base == Base::prior ? "prior" : "model";
+}
+
 void explain(const Model& model, const Selection& selection, const ExplainOptions& options,
              FunctionRef<void(std::size_t, const Explanation&)> sink) {
   if (options.exact_views > 20)
@@ -112,6 +128,12 @@ void explain(const Model& model, const Selection& selection, const ExplainOption
     fail(Exit::mismatch,
          "the model has no calibration: it was trained without validation rows that have known labels");
   const std::size_t c = model.label_names().size(), m = model.preparation().views().size();
+  // The value of the empty set, one a label; empty where the model gives it.
+  std::vector<double> prior;
+  if (base_of(model, options) == Base::prior)
+    for (const float x : model.prior())
+      prior.push_back(options.calibrated ? 1 / (1 + std::exp(-static_cast<double>(x)))
+                                         : static_cast<double>(x));
   std::vector<Plan> plans;
   for (std::size_t k = 0; k <= m; ++k) plans.emplace_back(k, options);
   const std::size_t most =
@@ -159,6 +181,7 @@ void explain(const Model& model, const Selection& selection, const ExplainOption
             const double x = values(start[i] + s, j);
             V(s, j) = options.calibrated ? model.calibration().probability(j, x) : x;
           }
+        if (!prior.empty()) std::ranges::copy(prior, V.row(plan.none()).begin());
         plan.solve(V, phi, error);
         std::ranges::copy(V.row(plan.none()), out.base.row(i).begin());
         std::ranges::copy(V.row(plan.all()), out.score.row(i).begin());

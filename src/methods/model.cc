@@ -1,6 +1,7 @@
 #include "methods/model.h"
 
 #include <algorithm>
+#include <cmath>
 #include <numeric>
 
 #include "base/error.h"
@@ -16,6 +17,26 @@ namespace lacuna {
 namespace {
 
 constexpr int kSchema = 1;
+constexpr const char* kPrior = "label_prior";
+
+std::vector<float> prior_of(const Items& items) {
+  const std::size_t c = items.labels();
+  std::vector<double> known(c), positive(c);
+  for (std::size_t i = 0; i < items.rows(); ++i)
+    for (std::size_t j = 0; j < c; ++j) {
+      if (items.G(i, j) == 0) continue;
+      known[j] += 1;
+      positive[j] += static_cast<double>(items.Y(i, j));
+    }
+  const double all = std::reduce(known.begin(), known.end()),
+               share = (std::reduce(positive.begin(), positive.end()) + .5) / (all + 1);
+  std::vector<float> prior;
+  for (std::size_t j = 0; j < c; ++j) {
+    const double p = (positive[j] + share) / (known[j] + 1);
+    prior.push_back(static_cast<float>(std::log(p / (1 - p))));
+  }
+  return prior;
+}
 
 }  // namespace
 
@@ -100,6 +121,7 @@ void Model::fit(const Selection& train_rows, const Selection& val_rows, FitConte
   std::iota(source.begin(), source.end(), 0);
   const Items train_items = prepared(train, source, forms_.size(), true),
               val_items = prepared(val, source, forms_.size(), true);
+  prior_ = prior_of(train_items);
   announce_cost(*method_, fit_size(train_items), context);
   const auto finish = [&] {
     validation_.reset();
@@ -229,6 +251,7 @@ Tensors Model::tensors() const {
   for (std::size_t k = 0; k < forms_of_predictions_; ++k) preparations_[k].save(file, form_prefix(k));
   columns_.save(file);
   calibration_.save(file);
+  if (!prior_.empty()) file.put(kPrior, std::span(prior_));
   file.metadata["schema"] = kSchema;
   file.metadata["method"] = method_->traits().name;
   file.metadata["preset"] = preset_;
@@ -281,6 +304,11 @@ Model Model::load(const Tensors& file) {
     model.version_ = meta.value("version", std::string());
     model.record_ = meta.value("validation", nlohmann::json());
     model.calibration_ = Calibration::load(file, model.label_names_.size());
+    if (file.has(kPrior)) model.prior_ = file.floats(kPrior);
+    if (file.has(kPrior) && (model.prior_.size() != model.label_names_.size() ||
+                             !std::ranges::all_of(model.prior_, [](float x) { return std::isfinite(x); })))
+      fail(Exit::data, "{}: {} is {} values, expected {} finite ones, one a label", path, kPrior,
+           model.prior_.size(), model.label_names_.size());
     return model;
   } catch (const nlohmann::json::exception& error) {
     fail(Exit::data, "{}: broken metadata: {}", path, error.what());

@@ -69,6 +69,10 @@ class Model {
   Matrix<std::uint8_t> decide(MatrixView<const float> scores) const;
   void calibrate(MatrixView<float> scores) const;
   const Calibration& calibration() const { return calibration_; }
+  // One a label: the log-odds of its share among the known labels of the training rows, where explanations begin. Of n
+  // known labels, k of them positive, it is (k + q) / (n + 1), q the share of all labels together. Empty in files of
+  // versions that did not store it.
+  const std::vector<float>& prior() const { return prior_; }
 
   void save(const std::string& path) const;  // atomic; the same model gives the same bytes
   Tensors tensors() const;                   // what save() writes; borrows the model's memory
@@ -107,6 +111,7 @@ class Model {
   Columns columns_;
   std::vector<std::string> label_names_;
   Calibration calibration_;
+  std::vector<float> prior_;
   std::string version_;
   struct Validated;  // scores and truth of the validation rows, after fit()
   std::shared_ptr<const Validated> validated_;

@@ -1,6 +1,9 @@
 #include "methods/model_card.h"
 
+#include <cmath>
+
 #include "base/text.h"
+#include "methods/explain.h"
 
 namespace lacuna {
 
@@ -50,6 +53,7 @@ nlohmann::json model_card(const Model& model) {
       return values.empty() ? json() : json(values[j]);
     };
     labels.push_back({{"name", model.label_names()[j]},
+                      {"prior", model.prior().empty() ? json() : json(1 / (1 + std::exp(-model.prior()[j])))},
                       {"threshold", number(calibration.thresholds())},
                       {"slope", number(calibration.slopes())},
                       {"intercept", number(calibration.intercepts())}});
@@ -69,6 +73,7 @@ nlohmann::json model_card(const Model& model) {
           {"protocol", note("protocol")},
           {"views", views},
           {"labels", labels},
+          {"base", base_name(base_of(model, {}))},
           {"aim", calibration.empty() ? json() : json(calibration.aim().text())},
           {"training", training},
           {"validation", model.validation_record()},

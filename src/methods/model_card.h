@@ -11,8 +11,8 @@
 namespace lacuna {
 
 // {"method", "title", "preset", "members", "parameters", "version", "date", "protocol", "views": [{"name", "columns",
-// "column_names", "preparation"}], "labels": [{"name", "threshold", "slope", "intercept"}], "aim", "training": {...},
-// "validation": {...}, "options": {...}}. What a file of an older version does not hold is null.
+// "column_names", "preparation"}], "labels": [{"name", "prior", "threshold", "slope", "intercept"}], "base", "aim",
+// "training": {...}, "validation": {...}, "options": {...}}. What a file of an older version does not hold is null.
 nlohmann::json model_card(const Model& model);
 // How a view's values are prepared, in words.
 std::string preparation_text(const Preparation::ViewMap& view);

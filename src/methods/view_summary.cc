@@ -163,6 +163,7 @@ ViewSummary summarise_views(const Model& model, const Selection& selection, cons
   summary.unit = options.calibrated                      ? "probability"
                  : model.method().traits().probabilities ? "log-odds"
                                                          : "score";
+  summary.base = base_name(base_of(model, options));
   summary.label_names = model.label_names();
   const std::vector<double> full_ap = row_average_precisions(full, truth);
   summary.ap = estimate_mean(full_ap, draw(n));
@@ -246,6 +247,7 @@ nlohmann::json to_json(const ViewSummary& summary) {
   }
   return {{"items", summary.items},
           {"unit", summary.unit},
+          {"base", summary.base},
           {"AP", summary.ap.value},
           {"AP_interval", interval_json(summary.ap.interval)},
           {"level", .95},

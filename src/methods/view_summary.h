@@ -37,6 +37,7 @@ struct ViewSummary {
   std::size_t items = 0;  // with a view and a known label
   std::size_t resamples = 0;
   std::string unit;  // of effects: log-odds, probability (calibrated) or score
+  std::string base;  // where they begin: prior or model
   Estimate ap;
   std::vector<std::string> label_names;
   std::vector<ViewImportance> views;

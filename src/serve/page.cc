@@ -203,6 +203,9 @@ function show(result, number) {
     if (views.length) row.append(why);
     card.append(row);
   }
+  if (result.base)
+    card.append(element('p', 'soft', 'Views are counted from ' + (result.base === 'prior' ?
+                        'each tag\u2019s share in training.' : 'the model\u2019s output without views.')));
   return card;
 }
 async function suggest() {

@@ -143,6 +143,7 @@ Reply write_suggestions(const Suggestions& items, const ServedModel& model, cons
       explanation = explain(model.model, select_all(data));
     }
   }
+  const char* base = base_name(base_of(model.model, {}));
   Reply reply;
   if (items.many) reply.type = "application/x-ndjson";
   std::string& out = reply.body;
@@ -195,7 +196,9 @@ Reply write_suggestions(const Suggestions& items, const ServedModel& model, cons
       }
       out += '}';
     }
-    out += "]}\n";
+    out += ']';
+    if (items.settings.explain) fmt::format_to(std::back_inserter(out), ",\"base\":\"{}\"", base);
+    out += "}\n";
   }
   return reply;
 }
