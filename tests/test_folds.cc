@@ -173,6 +173,7 @@ TEST(Folds, ImpossibleRateNamesThePossibleOne) {
   MaskOptions options;
   auto text = message_of([&] { make_folds(small_data(100, 1, 2, 1), options); }, Exit::usage);
   EXPECT_NE(text.find("at most 0 is possible"), std::string::npos) << text;
+  EXPECT_NE(text.find("(--missing-views)"), std::string::npos) << text;
   options.missing_views = .8;
   text = message_of([&] { make_folds(small_data(100, 4, 2, 1), options); }, Exit::usage);
   EXPECT_NE(text.find("at most 0.75 is possible"), std::string::npos) << text;
@@ -228,7 +229,7 @@ TEST(Folds, PaperSizes) {
 }
 
 TEST(Folds, FitNamesBothNumbers) {
-  const Folds folds = make_folds(small_data(30, 3, 4, 1), {});
+  Folds folds = make_folds(small_data(30, 3, 4, 1), {});
   EXPECT_NO_THROW(check_fit(folds, small_data(30, 3, 4, 2), "f.npz"));
   const auto text = message_of([&] { check_fit(folds, small_data(31, 3, 4, 2), "f.npz"); }, Exit::mismatch);
   EXPECT_NE(text.find("f.npz was made for 30 rows, small has 31"), std::string::npos) << text;

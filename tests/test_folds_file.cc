@@ -44,6 +44,63 @@ TEST(FoldsFile, BothFormsKeepEverything) {
   }
 }
 
+// Masks belong to items, not to places in a file.
+TEST(FoldsFile, RowsAreMatchedById) {
+  const TemporaryDirectory directory;
+  Dataset data = simulate({.rows = 30, .views = 3, .labels = 4}).data;
+  data.ids.clear();
+  for (std::size_t i = 0; i < data.rows; ++i) data.ids.push_back(fmt::format("p{}", i));
+  MaskOptions options;
+  options.repeats = 2;
+  const Folds made = make_folds(data, options);
+  const auto turned_rows = Random(5, Purpose::test).permutation(data.rows);
+  const Dataset turned = select_rows(data, turned_rows);
+  for (const char* name : {"f.npz", "f.mat"}) {
+    write_folds(made, directory / name);
+    Folds same = read_folds(directory / name), moved = same, strange = same, old = same;
+    EXPECT_EQ(same.ids, data.ids);
+    EXPECT_TRUE(check_fit(same, data, name).empty());
+    EXPECT_EQ(same.hash(), made.hash());
+
+    const auto notes = check_fit(moved, turned, name);
+    ASSERT_EQ(notes.size(), 1u);
+    EXPECT_NE(notes[0].find("matched by id"), std::string::npos) << notes[0];
+    for (std::size_t r = 0; r < 2; ++r)
+      for (std::size_t i = 0; i < data.rows; ++i) {
+        const std::size_t was = turned_rows[i];
+        EXPECT_TRUE(std::ranges::equal(moved.folds[r].W.row(i), made.folds[r].W.row(was)));
+        EXPECT_TRUE(std::ranges::equal(moved.folds[r].G.row(i), made.folds[r].G.row(was)));
+        EXPECT_EQ(turned.ids[moved.folds[r].order[i]], data.ids[made.folds[r].order[i]]);
+      }
+
+    Dataset others = data;
+    others.ids[7] = "somebody";
+    try {
+      check_fit(strange, others, name);
+      ADD_FAILURE() << "other rows were taken";
+    } catch (const Error& error) {
+      EXPECT_EQ(error.code(), Exit::mismatch);
+      EXPECT_NE(std::string(error.what()).find("1 of its 30 ids, such as 'p7'"), std::string::npos)
+          << error.what();
+    }
+
+    old.ids.clear();  // as in files of older versions
+    write_folds(old, directory / name);
+    old = read_folds(directory / name);
+    const auto warned = check_fit(old, turned, name);
+    ASSERT_EQ(warned.size(), 1u);
+    EXPECT_NE(warned[0].find("cannot be checked: the folds have no ids"), std::string::npos) << warned[0];
+    EXPECT_EQ(old.hash(), made.hash());
+  }
+  Folds twice = made;
+  twice.ids[3] = twice.ids[4];
+  write_folds(twice, directory / "twice.npz");
+  EXPECT_THROW(read_folds(directory / "twice.npz"), Error);
+  twice.ids.pop_back();
+  write_folds(twice, directory / "few.npz");
+  EXPECT_THROW(read_folds(directory / "few.npz"), Error);
+}
+
 template <class F>
 std::string message_of(F&& f, Exit code) {
   try {

@@ -99,8 +99,9 @@ int data_mask(const Arguments& arguments) {
       "  lacuna data mask corel5k_six_view.mat folds.npz --from their_folds.mat\n");
   const Dataset data = load_dataset(flags.data, flags.read);
   check_writable(flags.out);
-  const Folds folds = flags.from.empty() ? make_folds(data, flags.mask) : read_folds(flags.from);
-  check_fit(folds, data, flags.from);
+  Folds folds = flags.from.empty() ? make_folds(data, flags.mask) : read_folds(flags.from);
+  if (!flags.from.empty()) tell(flags.from, check_fit(folds, data, flags.from));
+  folds.ids = data.ids;
   write_folds(folds, flags.out);
   const Rates rates = rates_of(data, folds);
   if (flags.json) {

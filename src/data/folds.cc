@@ -5,6 +5,8 @@
 #include <cmath>
 #include <numeric>
 #include <optional>
+#include <string_view>
+#include <unordered_map>
 
 #include "base/error.h"
 #include "base/files.h"
@@ -145,7 +147,8 @@ class ViewGaps {
     const double possible =
         std::floor((1 - static_cast<double>(bound) / static_cast<double>(instances)) * 1e4) / 1e4;
     fail(Exit::usage,
-         "a share of missing views of {} is too much: {} rows have {}, of which {} of {} instances would be "
+         "a share of missing views of {} (--missing-views) is too much: {} rows have {}, of which {} of {} "
+         "instances would be "
          "left, so some row would lose every view; at most {} is possible",
          rate_, bound,
          names.size() == 1 ? "no view but " + names[0] : "views only among " + join(names, ", "), kept,
@@ -278,6 +281,7 @@ Folds make_folds(const Dataset& data, const MaskOptions& options) {
   folds.rows = data.rows;
   folds.views = data.views.size();
   folds.labels = data.label_count();
+  folds.ids = data.ids;
   folds.train_share = options.train;
   folds.val_share = options.val;
   if (folds.train_rows() == 0)
@@ -323,7 +327,7 @@ Folds make_folds(const Dataset& data, const MaskOptions& options) {
   return folds;
 }
 
-void check_fit(const Folds& folds, const Dataset& data, const std::string& folds_path) {
+std::vector<std::string> check_fit(Folds& folds, const Dataset& data, const std::string& folds_path) {
   const auto check = [&](const char* what, std::size_t in_folds, std::size_t in_data) {
     if (in_folds != in_data)
       fail(Exit::mismatch, "{} was made for {} {}, {} has {}", folds_path, in_folds, what, data.name,
@@ -332,6 +336,42 @@ void check_fit(const Folds& folds, const Dataset& data, const std::string& folds
   check("rows", folds.rows, data.rows);
   check("views", folds.views, data.views.size());
   check("labels", folds.labels, data.label_count());
+  if (folds.ids.empty() || data.ids.empty())
+    return {fmt::format(
+        "its rows are taken in the order of {}, {} each; whether they are the same ones cannot be "
+        "checked: {} no ids",
+        data.name, data.rows,
+        !folds.ids.empty() ? "the data has"
+        : data.ids.empty() ? "both have"
+                           : "the folds have")};
+  if (folds.ids == data.ids) return {};
+  std::unordered_map<std::string_view, std::uint32_t> at;  // positions in the data
+  for (std::uint32_t i = 0; i < data.rows; ++i) at.emplace(data.ids[i], i);
+  Rows place;  // of each row of the folds in the data
+  std::vector<std::string> absent;
+  for (const auto& id : folds.ids)
+    if (const auto found = at.find(id); found != at.end())
+      place.push_back(found->second);
+    else
+      absent.push_back(id);
+  if (!absent.empty())
+    fail(Exit::mismatch,
+         "{} was made for other rows: {} of its {} ids, such as '{}', are not in {}; make folds for this "
+         "data (lacuna "
+         "data mask)",
+         folds_path, absent.size(), folds.rows, absent[0], data.name);
+  for (Fold& fold : folds.folds) {
+    Fold moved{
+        Matrix<std::uint8_t>(folds.rows, folds.views), Matrix<std::uint8_t>(folds.rows, folds.labels), {}};
+    for (std::size_t i = 0; i < folds.rows; ++i) {
+      std::ranges::copy(fold.W.row(i), moved.W.row(place[i]).begin());
+      std::ranges::copy(fold.G.row(i), moved.G.row(place[i]).begin());
+    }
+    for (const auto i : fold.order) moved.order.push_back(place[i]);
+    fold = std::move(moved);
+  }
+  folds.ids = data.ids;
+  return {fmt::format("was made for the rows of {} in another order; they are matched by id", data.name)};
 }
 
 }  // namespace lacuna

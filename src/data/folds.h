@@ -28,6 +28,7 @@ struct Folds {
   std::size_t rows = 0, views = 0, labels = 0;
   double train_share = .7, val_share = .15;
   std::vector<Fold> folds;
+  std::vector<std::string> ids;  // of the rows; empty where the data had none, or the file is too old to hold them
 
   std::size_t train_rows() const;  // ceil(train_share * n)
   std::size_t val_rows() const;    // ceil(val_share * n), at most what is left
@@ -52,7 +53,9 @@ struct MaskOptions {
 Folds make_folds(const Dataset& data, const MaskOptions& options);
 Folds read_folds(const std::string& path);  // .npz of ours or the authors' .mat
 void write_folds(const Folds& folds, const std::string& path);
-// Throws Exit::mismatch naming both sizes if the folds were not made for data of this shape.
-void check_fit(const Folds& folds, const Dataset& data, const std::string& folds_path);
+// Exit::mismatch, with both numbers, if the folds were not made for data of this shape or for these rows. Rows are
+// matched by id, and masks and orders are brought into the data's order. Where one side has no ids, rows can only be
+// taken in order. What was done is returned, for stderr; nothing where both sides agree.
+std::vector<std::string> check_fit(Folds& folds, const Dataset& data, const std::string& folds_path);
 
 }  // namespace lacuna

@@ -1,8 +1,11 @@
-// Folds as files (docs/protocol.md). Ours is an .npz: W0, G0, order0 (from 0), W1, ... with `shares` and
-// `hash`. The authors' is a .mat: cell arrays folds_data, folds_label and folds_sample_index (from 1).
+// Folds as files (docs/protocol.md). Ours is an .npz: W0, G0, order0 (from 0), W1, ... with `shares`, `hash` and the
+// `ids` of the rows where they have some. The authors' is a .mat: cell arrays folds_data, folds_label and
+// folds_sample_index (from 1); ours has folds_shares and folds_ids beside them.
 #include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <string_view>
+#include <unordered_set>
 
 #include "base/error.h"
 #include "base/text.h"
@@ -23,6 +26,13 @@ void check(const Folds& folds, const std::string& path) {
   if (!(folds.train_share >= 0 && folds.val_share >= 0 && folds.train_share + folds.val_share <= 1 + 1e-6))
     fail(Exit::data, "{}: shares {} for training and {} for validation are not parts of one whole", path,
          folds.train_share, folds.val_share);
+  if (!folds.ids.empty()) {
+    if (folds.ids.size() != folds.rows)
+      fail(Exit::data, "{}: has {} ids for {} rows", path, folds.ids.size(), folds.rows);
+    std::unordered_set<std::string_view> ids;
+    for (const auto& id : folds.ids)
+      if (!ids.insert(id).second) fail(Exit::data, "{}: the id '{}' comes twice", path, id);
+  }
   for (std::size_t r = 0; r < folds.folds.size(); ++r) {
     const Fold& fold = folds.folds[r];
     const auto check_mask = [&](const char* what, const Matrix<std::uint8_t>& mask, std::size_t columns) {
@@ -80,6 +90,11 @@ Folds read_npz_folds(const std::string& path) {
     fold.order.assign(order.values().begin(), order.values().end());
   }
   take_sizes(folds);
+  if (const Array* ids = find_array(arrays, "ids"); ids != nullptr) {
+    if (ids->text.size() != ids->count())
+      fail(Exit::data, "{}: 'ids' holds {}, expected texts", path, element_name(ids->type));
+    folds.ids = ids->text;
+  }
   check(folds, path);
   const Array* hash = find_array(arrays, "hash");
   if (hash != nullptr && (hash->text.size() != 1 || hash->text[0] != folds.hash()))
@@ -95,6 +110,7 @@ void write_npz_folds(const Folds& folds, const std::string& path) {
   arrays[0].shape = {2};
   arrays[0].bytes = std::as_bytes(std::span(shares));
   arrays.push_back(text_value("hash", folds.hash()));
+  if (!folds.ids.empty()) arrays.push_back(text_array("ids", folds.ids));
   for (std::size_t r = 0; r < folds.folds.size(); ++r) {
     const Fold& fold = folds.folds[r];
     arrays.push_back(borrow(fmt::format("W{}", r), fold.W));
@@ -107,7 +123,8 @@ void write_npz_folds(const Folds& folds, const std::string& path) {
 }
 
 constexpr const char *kViews = "folds_data", *kLabels = "folds_label", *kOrder = "folds_sample_index";
-constexpr const char* kShares = "folds_shares";  // ours; the authors' program does not look for it
+constexpr const char *kShares = "folds_shares",
+                     *kIds = "folds_ids";  // ours; the authors' program ignores them
 
 Matrix<std::uint8_t> mask_of(const MatValue& value, const std::string& where) {
   Matrix<std::uint8_t> mask(value.values.rows(), value.values.cols());
@@ -135,7 +152,7 @@ std::vector<std::uint32_t> order_of(const MatValue& value, const std::string& wh
 }
 
 Folds read_mat_folds(const std::string& path) {
-  const auto values = read_mat(path, {kViews, kLabels, kOrder, kShares});
+  const auto values = read_mat(path, {kViews, kLabels, kOrder, kShares, kIds});
   const auto cells = [&](const char* name) -> const std::vector<MatValue>& {
     const MatValue* value = find_value(values, name);
     if (value == nullptr || value->type != "cell")
@@ -165,6 +182,11 @@ Folds read_mat_folds(const std::string& path) {
     folds.train_share = exact(0);
     folds.val_share = exact(1);
   }
+  if (const MatValue* ids = find_value(values, kIds); ids != nullptr)
+    for (const MatValue& cell : ids->cells) {
+      if (cell.text.size() != 1) fail(Exit::data, "{}: {} is not a cell array of texts", path, kIds);
+      folds.ids.push_back(cell.text[0]);
+    }
   take_sizes(folds);
   check(folds, path);
   return folds;
@@ -188,8 +210,9 @@ void write_mat_folds(const Folds& folds, const std::string& path) {
   Matrix<float> shares(1, 2);
   shares(0, 0) = static_cast<float>(folds.train_share);
   shares(0, 1) = static_cast<float>(folds.val_share);
-  const MatValue all[] = {mat_cell(kViews, std::move(views)), mat_cell(kLabels, std::move(labels)),
-                          mat_cell(kOrder, std::move(orders)), mat_matrix(kShares, std::move(shares))};
+  std::vector<MatValue> all = {mat_cell(kViews, std::move(views)), mat_cell(kLabels, std::move(labels)),
+                               mat_cell(kOrder, std::move(orders)), mat_matrix(kShares, std::move(shares))};
+  if (!folds.ids.empty()) all.push_back(mat_texts(kIds, folds.ids));
   write_mat(path, all);
 }
 

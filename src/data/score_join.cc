@@ -79,6 +79,7 @@ ScoreJoin join_scores(const Scores& scores, const Selection& selection, const st
            "{} has {} rows and no ids, {} has {} to compare with (see --folds, --fold and --part; .npz and "
            ".csv hold ids)",
            path, scores.values.rows(), data.name, ids.size());
+    join.by_order = true;
     in_order(ids.size(), join.score_rows, join.data_rows);
   }
   if (!scores.label_names.empty()) {
@@ -113,6 +114,9 @@ ScoreJoin join_scores(const Scores& scores, const Selection& selection, const st
 
 std::vector<std::string> ScoreJoin::told() const {
   std::vector<std::string> lines;
+  if (by_order)
+    lines.push_back(fmt::format("joined by order: the scores have no ids; {} rows each",
+                                data_rows.size() + empty_items.size()));
   const std::size_t joined = score_rows.size() + empty_items.size(), scored = joined + unknown_items.size(),
                     there = joined + unscored_items.size();
   if (row_numbers)

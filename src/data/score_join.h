@@ -14,6 +14,7 @@ namespace lacuna {
 struct ScoreJoin {
   // Entry k: this row of the scores belongs to this position in the selection; in the selection's order. And labels.
   std::vector<std::uint32_t> score_rows, data_rows, score_labels, data_labels;
+  bool by_order = false;  // items: the scores have no ids
   // Left out.
   std::vector<std::string> unknown_items;    // scored, but not among the rows of the data
   std::vector<std::string> unscored_items;   // of the data, without scores
@@ -23,7 +24,7 @@ struct ScoreJoin {
 
   bool row_numbers = false;  // both sides have but numbers of rows for ids, and not the same ones
 
-  // One line a kind of what was left out, for people.
+  // One line a kind of what was left out, and that items were joined by order, for people.
   std::vector<std::string> told() const;
 };
 

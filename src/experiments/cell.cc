@@ -302,7 +302,9 @@ const Folds& Shelf::folds(const DataChoice& data_choice, const FoldChoice& choic
   auto at = folds_.find(key);
   if (at == folds_.end()) {
     Folds folds = choice.file.empty() ? make_folds(book.data, choice.mask) : read_folds(choice.file);
-    check_fit(folds, book.data, choice.file.empty() ? "the folds" : choice.file);
+    if (!choice.file.empty())
+      for (const auto& note : check_fit(folds, book.data, choice.file))
+        fmt::print(stderr, "{}: {}\n", choice.file, note);
     if (choice.complete) fill_gaps(folds, book.data);
     at = folds_.emplace(key, std::move(folds)).first;
   }
