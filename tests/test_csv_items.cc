@@ -90,6 +90,58 @@ TEST(CsvItems, WithoutNamesColumnsAreTakenInOrder) {
   EXPECT_EQ(block.id(0), "7");
 }
 
+// As in files: a number may have a decimal comma where the comma separates nothing.
+TEST(CsvItems, DecimalCommas) {
+  const std::vector<ViewShape> views = {{"v", 2, {}, {}}};
+  ItemBlock block(views, 1);
+  for (const char separator : {';', '\t', ','}) {
+    const auto line = [&](const char* a, const char* b) { return std::string(a) + separator + b; };
+    const CsvItems table(line("1", "2"), views, {separator, "auto", ""});
+    EXPECT_FALSE(table.has_header());
+    if (separator == ',') {
+      EXPECT_EQ(table.parse("1.5,2", block, 0), 0u);
+      continue;
+    }
+    EXPECT_FALSE(CsvItems(line("1,5", "2"), views, {separator, "auto", ""}).has_header());
+    EXPECT_EQ(table.parse(line("1,5", "-2,25e1"), block, 0), CsvItems::kComma);
+    EXPECT_EQ(block.values(0, 0)[0], 1.5f);
+    EXPECT_EQ(block.values(0, 0)[1], -22.5f);
+    EXPECT_EQ(table.parse(line("1.5", "2"), block, 0), CsvItems::kPoint);
+    EXPECT_EQ(table.parse(line("1.5", "2,5"), block, 0), CsvItems::kPoint | CsvItems::kComma);
+    EXPECT_EQ(table.parse(line("1", "2"), block, 0), 0u);
+    EXPECT_THROW(table.parse(line("1,2,3", "2"), block, 0), Error);
+    EXPECT_THROW(table.parse(line("1,2.3", "2"), block, 0), Error);
+  }
+}
+
+// R names the columns and not the ids.
+TEST(CsvItems, AShortHeader) {
+  const std::vector<ViewShape> views = {{"v", 2, {"a", "b"}, {}}};
+  ItemBlock block(views, 1);
+  CsvItems table("b,a", views, {});
+  table.see_first_item("x1,1,2");
+  table.parse("x7,1,2", block, 0);
+  EXPECT_EQ(block.id(0), "x7");
+  EXPECT_EQ(block.values(0, 0)[0], 2.f);
+  CsvItems whole("b,a", views, {}), ends("b,a", views, {});
+  whole.see_first_item("1,2");
+  whole.parse("1,2", block, 0);
+  EXPECT_EQ(block.id(0), "");
+  ends.see_first_item("1,2,");  // a separator at the end of each line is something else
+  EXPECT_THROW(ends.parse("1,2,", block, 0), Error);
+}
+
+// The same names as in files.
+TEST(CsvItems, NamesOfIds) {
+  const std::vector<ViewShape> views = {{"v", 2, {"a", "b"}, {}}};
+  ItemBlock block(views, 1);
+  for (const char* name : {"id", "", "Sample_ID", "patient", "barcode", "Unnamed: 0", "rownames"}) {
+    const CsvItems table(std::string(name) + ",a,b", views, {});
+    table.parse("x,1,2", block, 0);
+    EXPECT_EQ(block.id(0), "x") << name;
+  }
+}
+
 TEST(CsvItems, BadLines) {
   auto views = unnamed();
   ItemBlock block(views, 1);

@@ -3,11 +3,13 @@
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <unistd.h>
+#include <zlib.h>
 
 #include <charconv>
 #include <cmath>
 #include <nlohmann/json.hpp>
 #include <thread>
+#include <tuple>
 
 #include "base/error.h"
 #include "base/random.h"
@@ -268,6 +270,78 @@ TEST(LineStream, ByteOrderMarks) {
   LineStream wide(other.ends[0], "pipe", 100);
   other.send(std::string_view("\xFF\xFE{\0", 4));
   EXPECT_THROW(wide.peek(), Error);
+}
+
+std::string gzip(const std::string& text) {
+  z_stream stream{};
+  EXPECT_EQ(deflateInit2(&stream, 9, Z_DEFLATED, 16 + MAX_WBITS, 8, Z_DEFAULT_STRATEGY), Z_OK);
+  std::string packed(deflateBound(&stream, text.size()), 0);
+  std::string input = text;
+  stream.next_in = reinterpret_cast<Bytef*>(input.data());
+  stream.avail_in = static_cast<uInt>(input.size());
+  stream.next_out = reinterpret_cast<Bytef*>(packed.data());
+  stream.avail_out = static_cast<uInt>(packed.size());
+  EXPECT_EQ(deflate(&stream, Z_FINISH), Z_STREAM_END);
+  packed.resize(stream.total_out);
+  deflateEnd(&stream);
+  return packed;
+}
+
+TEST(LineStream, GzipIsUnpackedAsItComes) {
+  std::string text;
+  for (int k = 0; k < 200'000; ++k) text += "line " + std::to_string(k) + "\n";
+  const auto lines_in = [](const std::string& bytes) {
+    Pipe pipe;
+    std::thread sender([&] {
+      for (std::size_t at = 0; at < bytes.size(); at += 1000) pipe.send(bytes.substr(at, 1000));
+      pipe.finish();
+    });
+    std::vector<LineStream::Line> lines;
+    std::size_t count = 0;
+    std::string last, wrong;
+    try {
+      LineStream stream(pipe.ends[0], "pipe", 100);
+      EXPECT_EQ(stream.peek(), 'l');
+      while (stream.next(2048, lines)) count += lines.size(), last = lines.back().text;
+    } catch (const Error& error) {
+      wrong = error.what();
+      char rest[4096];
+      while (read(pipe.ends[0], rest, sizeof rest) > 0) {
+      }
+    }
+    sender.join();
+    return std::tuple(count, last, wrong);
+  };
+  const std::string packed = gzip(text);
+  EXPECT_EQ(lines_in(packed), (std::tuple(std::size_t{200'000}, std::string("line 199999"), std::string())));
+  // Several streams one after another are one text.
+  EXPECT_EQ(lines_in(packed + gzip("line x\n") + gzip("")),
+            (std::tuple(std::size_t{200'001}, std::string("line x"), std::string())));
+  EXPECT_NE(std::get<2>(lines_in(packed.substr(0, packed.size() - 20))).find("cut off"), std::string::npos);
+  std::string damaged = packed;
+  for (std::size_t k = packed.size() / 2; k < packed.size() / 2 + 40; ++k)
+    damaged[k] = static_cast<char>(~damaged[k]);
+  EXPECT_NE(std::get<2>(lines_in(damaged)).find("damaged gzip"), std::string::npos);
+}
+
+// 64 MiB of nothing in 64 KiB: a line that is too long takes no memory, packed or not.
+TEST(LineStream, ABombIsALongLine) {
+  const std::string packed = gzip(std::string(std::size_t{64} << 20, 'x') + "\nline\n");
+  Pipe pipe;
+  std::thread sender([&] {
+    pipe.send(packed);
+    pipe.finish();
+  });
+  LineStream stream(pipe.ends[0], "pipe", 1000);
+  std::vector<LineStream::Line> lines;
+  ASSERT_TRUE(stream.next(10, lines));
+  EXPECT_TRUE(lines[0].too_long);
+  std::string last;
+  do
+    if (!lines.empty()) last = lines.back().text;
+  while (stream.next(10, lines));
+  EXPECT_EQ(last, "line");
+  sender.join();
 }
 
 TEST(LineStream, AnEmptyStream) {

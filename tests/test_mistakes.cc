@@ -35,6 +35,7 @@ const std::vector<Mistake>& mistakes() {
       {"a choice misspelt", "train {}/data.npz --out {}/m --prepare zcore", 2, {"did you mean 'zscore'"}},
       {"a method misspelt", "train {}/data.npz --out {}/m --method naim3", 2, {"naim3l"}},
       {"a preset that is not there", "train {}/data.npz --out {}/m --preset bset", 2, {"preset 'bset'", "best"}},
+      {"a preset of nobody", "train {}/data.npz --out {}/m --preset nope", 2, {"paper, default, original, semi)"}},
       {"a setting misspelt", "train {}/data.npz --out {}/m --set epoch=3", 2, {"has no setting 'epoch'", "epochs"}},
       {"--set without a value", "train {}/data.npz --out {}/m --set epochs", 2, {"KEY=VALUE"}},
       {"a flag of another method", "train {}/data.npz --out {}/m --method imvwl --embedding 3", 2, {"--embedding"}},
@@ -53,13 +54,21 @@ const std::vector<Mistake>& mistakes() {
       {"no such file", "train {}/nothing.npz --out {}/m", 3, {"there is no such file or folder"}},
       {"an unknown ending", "train {}/notes.doc --out {}/m", 3, {"the ending '.doc'", "--format"}},
       {"a folder without tables", "train {}/empty --out {}/m", 3, {"has neither a dataset.toml nor CSV"}},
-      {"swapped arguments", "predict {}/data.npz {}/model --out {}/s.csv", 3, {"is not a model", "swapped"}},
+      {"swapped arguments", "predict {}/data.npz {}/model --out {}/s.csv", 3, {"is not a model", "MODEL comes first"}},
       {"a table for a model", "predict {}/cohort/rna.csv {}/data.npz --out {}/s.csv", 3, {"is not a model"}},
       {"a cut archive", "train {}/cut.npz --out {}/m", 3, {"cut.npz"}},
       {"a missing folder for the output", "train {}/data.npz --out {}/no/where/m", 1, {"cannot be written"}},
       {"a folder as output", "train {}/data.npz --out {}/empty", 2, {"is a folder"}},
       {"the input as output", "train {}/data.npz --out {}/data.npz", 2, {"is the input"}},
       {"output inside the input", "train {}/cohort --out {}/cohort/m", 2, {"lies inside the input"}},
+      {"a model on standard output", "train {}/data.npz --out -", 2, {"a model is a file"}},
+      {"a report over the history", "train {}/data.npz --out {}/m --report {}/m.history.json", 2, {"are the same file"}},
+      {"a report over the checkpoint", "train {}/data.npz --out {}/m --report {}/m.checkpoint", 2, {"are the same file"}},
+      {"settings over which the history goes", "train {}/data.npz --out {}/m --config {}/m.history.json", 2,
+       {"is the input"}},
+      {"a device with checkpoints", "train {}/data.npz --out /dev/null --resume", 2, {"--resume has no effect"}},
+      {"folds of other items", "train {}/strangers --folds {}/folds.npz --out {}/m", 4,
+       {"folds.npz was made for other rows", "60 of its 60 ids, such as 'PAT_0000'"}},
       {"a fold that is not there", "train {}/data.npz --folds {}/folds.npz --fold 9 --out {}/m", 2,
        {"there is no fold 9", "it has 1"}},
       // tables
@@ -137,6 +146,9 @@ class Mistakes : public testing::TestWithParam<Mistake> {
     folder("leak", "id,g1,sick\nPAT_0000,1,1\nPAT_0001,2,0\n", good);
     folder("hidden", "nummer,g1\n12,1\n10,2\n11,3\n", "id,sick\n10,1\n11,0\n12,1\n");
     folder("yess", plain, "id,sick\nPAT_0000,yes\nPAT_0001,no\nPAT_0002,yess\n");
+    folder("strangers", replaced(plain, "PAT_", "person "), replaced(good, "PAT_", "person "));
+    put("strangers/img.csv", "id,s1,s2\n" + replaced(img, "PAT_", "person "));
+    put("m.history.json", "epochs = 3\n");
     put("empty/readme", "nothing");
     put("notes.doc", "nothing");
     put("some.csv", plain);

@@ -2,7 +2,9 @@
 #include <gtest/gtest.h>
 #include <sys/stat.h>
 
+#include <algorithm>
 #include <chrono>
+#include <cstdlib>
 #include <fstream>
 #include <nlohmann/json.hpp>
 #include <sstream>
@@ -182,7 +184,7 @@ TEST_F(Pipes, LongAndTags) {
   const Ended ended = talk(json_lines(), {"--format", "long", "--top", "2"});
   ASSERT_EQ(ended.code, 0) << ended.err;
   const auto table = lines_of(ended.out);
-  EXPECT_EQ(table[0], "id,rank,label,probability,decided");
+  EXPECT_EQ(table[0], "id,rank,label,score,decided");
   ASSERT_EQ(table.size(), 1 + 2 * (data_->rows - 1) + 1);
   EXPECT_TRUE(table[1].starts_with("item 0,1,")) << table[1];
   EXPECT_TRUE(table[2].starts_with("item 0,2,")) << table[2];
@@ -311,6 +313,121 @@ TEST_F(Pipes, IdsComeBackAsTheyWere) {
   EXPECT_EQ(json::parse(answers[0])["id"], 17);
   EXPECT_EQ(json::parse(answers[1])["id"], 1);  // its place, from 0
   EXPECT_EQ(json::parse(answers[2])["id"], "17");
+}
+
+// What files may have, pipes may have: decimal commas, a header as R writes it, gzip.
+TEST_F(Pipes, TablesAreReadAsFilesAre) {
+  const std::string plain = talk(csv_lines(','), {"--format", "jsonl"}).out;
+  std::string commas = csv_lines(';');
+  std::replace(commas.begin() + static_cast<std::ptrdiff_t>(commas.find('\n')), commas.end(), '.', ',');
+  EXPECT_EQ(talk(commas, {"--format", "jsonl"}).out, plain);
+  EXPECT_EQ(talk(csv_lines(',').substr(std::string("Sample_ID,").size()), {"--format", "jsonl"}).out, plain);
+  // Points where commas are: neither is sure.
+  const auto rows = lines_of(csv_lines(';')), other = lines_of(commas);
+  const Ended mixed =
+      talk(other[0] + "\n" + other[1] + "\n" + rows[2] + "\n" + other[4] + "\n", {"--format", "jsonl"});
+  const auto answers = lines_of(mixed.out);
+  ASSERT_EQ(answers.size(), 3u) << mixed.out << mixed.err;
+  EXPECT_EQ(json::parse(answers[1])["line"], 3);
+  EXPECT_NE(answers[1].find("has a decimal point, and line 2 a decimal comma"), std::string::npos)
+      << answers[1];
+  expect_scores(json::parse(answers[2]), 3);
+
+  write_text(path("items.csv"), csv_lines(','));
+  write_text(path("items.jsonl"), json_lines());
+  for (const char* name : {"items.csv", "items.jsonl"}) {
+    ASSERT_EQ(std::system(("gzip -kf " + path(name)).c_str()), 0);
+    const Ended packed = talk(read_text(path(std::string(name) + ".gz")), {"--format", "jsonl"});
+    EXPECT_EQ(packed.out, plain) << name << packed.err;
+  }
+  EXPECT_EQ(run(command({}, path("items.jsonl.gz"))).out, plain);
+}
+
+TEST_F(Pipes, AStreamOfBadLinesFails) {
+  const Ended ended = talk("{\"id\": 1}\nnot json\n");
+  EXPECT_EQ(ended.code, 3);
+  EXPECT_EQ(lines_of(ended.out).size(), 2u) << ended.out;
+  EXPECT_NE(ended.err.find("none of its 2 lines could be read; the first: line 1: "), std::string::npos)
+      << ended.err;
+  EXPECT_EQ(talk("{\"id\": 1}\n" + json_line(0)).code, 0);
+}
+
+// Each would change nothing.
+TEST_F(Pipes, FlagsWithoutEffectAreRefused) {
+  const std::string csv = csv_lines(','), lines = json_lines();
+  using Flags = std::vector<std::string>;
+  for (const Flags& flags :
+       {Flags{"--transpose"}, Flags{"--ignore-columns", "a"}, Flags{"--class-column", "a"},
+        Flags{"--tags-column", "a"}, Flags{"--label-file", "a.xml"}, Flags{"--columns", "3"},
+        Flags{"--views", "a"}, Flags{"--label-columns", "1"}})
+    for (const auto& text : {csv, lines}) {
+      const Ended ended = talk(text, flags);
+      EXPECT_EQ(ended.code, 2) << flags[0];
+      EXPECT_NE(ended.err.find(flags[0] + " has no effect"), std::string::npos) << ended.err;
+    }
+  for (const Flags& flags : {Flags{"--label-code", "01"}, Flags{"--blank-means", "no"}}) {
+    EXPECT_EQ(talk(csv, flags).code, 2) << flags[0];
+    EXPECT_EQ(run(command(flags, path("data.npz"))).code, 2) << flags[0];
+  }
+  for (const Flags& flags : {Flags{"--id-column", "0"}, Flags{"--header", "no"}}) {
+    EXPECT_EQ(talk(lines, flags).code, 2);
+    EXPECT_EQ(talk(csv_lines(',').substr(csv.find('\n') + 1), flags).code, 0);
+  }
+  write_text(path("some.tsv"), csv_lines('\t'));
+  write_text(path("some.dat"), csv_lines('\t'));
+  write_text(path("items.jsonl"), json_lines());
+  const std::vector<std::pair<std::vector<std::string>, std::string>> cases = {
+      {command({"--from", "csv"}, path("some.tsv")), "its name says tsv, --from says csv"},
+      {command({"--from", "csv"}, path("data.npz")), "its name says npz, --from says csv"},
+      {command({"--from", "csv"}, path("items.jsonl")), "its name says jsonl, --from says csv"},
+      {command({"--top", "2", "--threshold", ".5"}, path("data.npz"), path("x.csv")),
+       "--threshold has no effect"},
+      {command({"--top", "2", "--labels-by", "method"}, path("data.npz"), path("x.csv")),
+       "--labels-by has no effect"},
+      {command({"--labels", "--threshold", ".5", "--labels-by", "method"}, path("data.npz")),
+       "together with"},
+      {command({"--labels", "--calibrated"}, path("data.npz"), path("x.npy")), "--calibrated has no effect"},
+      {command({"--threshold", ".5"}, path("data.npz"), path("x.npy")), "--threshold has no effect"},
+      {command({"--label-file", path("names.txt")}, path("data.npz")), "--label-file"},
+      {command({"--protocol", "authors"}, path("data.npz")), "--protocol has no effect without --folds"}};
+  for (const auto& [arguments, expected] : cases) {
+    const Ended ended = run(arguments);
+    EXPECT_EQ(ended.code, 2) << ended.err;
+    EXPECT_NE(ended.err.find(expected), std::string::npos) << ended.err;
+  }
+  const Ended decided = talk(csv, {"--top", "2", "--threshold", ".5"});
+  EXPECT_EQ(decided.code, 2);
+  EXPECT_EQ(talk(csv, {"--top", "2", "--threshold", ".5", "--format", "jsonl"}).code, 0);
+  EXPECT_EQ(run(command({"--from", "tsv"}, path("some.dat"))).code, 0);
+}
+
+// The same reader for both verbs.
+TEST_F(Pipes, LinesAreExplained) {
+  const auto explain = [&](const std::string& text, std::vector<std::string> more) {
+    std::vector<std::string> all = {"explain", path("model"), "-"};
+    all.insert(all.end(), more.begin(), more.end());
+    return PipeProcess(all).talk(text);
+  };
+  const Ended file = run({"explain", path("model"), path("data.npz"), "--json"});
+  ASSERT_EQ(file.code, 0) << file.err;
+  EXPECT_EQ(json::parse(file.out)["base"], "prior");
+  for (const auto& text : {json_lines(), csv_lines(',')}) EXPECT_EQ(explain(text, {"--json"}).out, file.out);
+  write_text(path("why.jsonl"), json_lines());
+  EXPECT_EQ(run({"explain", path("model"), path("why.jsonl"), "--json"}).out, file.out);
+
+  const Ended lines = explain("{broken\n" + json_line(0) + json_line(1), {"--out", "-"});
+  EXPECT_EQ(lines.code, 0) << lines.err;
+  const auto answers = lines_of(lines.out);
+  ASSERT_EQ(answers.size(), 3u) << lines.out;
+  EXPECT_EQ(json::parse(answers[0])["line"], 1);
+  EXPECT_EQ(json::parse(answers[1])["base"], "prior");
+  EXPECT_EQ(json::parse(answers[2])["tags"], json::parse(file.out)["items"][1]["tags"]);
+  const Ended document = explain("{broken\n" + json_line(0) + json_line(1), {"--json"});
+  EXPECT_EQ(json::parse(document.out)["items"].size(), 2u) << document.out;
+  EXPECT_NE(document.err.find("{\"line\": 1, \"error\": "), std::string::npos) << document.err;
+  EXPECT_EQ(explain("{broken\n", {"--json"}).code, 3);
+  EXPECT_EQ(explain(json_line(0), {"--summary"}).code, 2);
+  EXPECT_EQ(explain(json_line(0), {"--transpose"}).code, 2);
 }
 
 TEST_F(Pipes, Mistakes) {

@@ -118,7 +118,7 @@ TEST_F(ShowProgram, OlderFilesLoad) {
   older.metadata = file.metadata;
   for (const char* key : {"version", "validation", "column_names"}) older.metadata.erase(key);
   for (const auto& [name, tensor] : file.all())
-    if (!name.starts_with("columns.")) {
+    if (!name.starts_with("columns.") && name != "label_prior") {
       if (tensor.shape.size() == 2)
         older.put_copy(name, file.matrix(name));
       else
@@ -134,6 +134,10 @@ TEST_F(ShowProgram, OlderFilesLoad) {
   ASSERT_EQ(run({"predict", path("older"), path("data.npz"), "--out", path("old.csv")}).code, 0);
   ASSERT_EQ(run({"predict", path("model"), path("data.npz"), "--out", path("new.csv")}).code, 0);
   EXPECT_EQ(read_text(path("old.csv")), read_text(path("new.csv")));
+  const Ended why = run({"explain", path("older"), path("data.npz"), "--json"});
+  EXPECT_EQ(json::parse(why.out)["base"], "model");
+  EXPECT_NE(why.err.find("--base model): the model file is of a version"), std::string::npos) << why.err;
+  EXPECT_EQ(run({"explain", path("older"), path("data.npz"), "--base", "prior"}).code, 4);
   const Ended mean = run({"predict", path("older"), "-", "--out", "-", "--empty", "mean"});
   EXPECT_EQ(mean.code, 4);
   EXPECT_NE(mean.err.find("no means of its training rows"), std::string::npos) << mean.err;
@@ -143,6 +147,46 @@ TEST_F(ShowProgram, NotAModel) {
   const Ended ended = run({"show", path("data.npz")});
   EXPECT_EQ(ended.code, 3);
   EXPECT_NE(ended.err.find("not a model file"), std::string::npos) << ended.err;
+  EXPECT_EQ(ended.err.find("data.npz"), ended.err.rfind("data.npz")) << ended.err;  // said once
+  EXPECT_EQ(ended.err.find("DATA"), std::string::npos) << ended.err;                // show has none
+}
+
+// Which base explanations have is said wherever they are; what would change nothing is refused.
+TEST_F(ShowProgram, TheBaseOfExplanations) {
+  const json card = json::parse(run({"show", path("model"), "--json"}).out);
+  EXPECT_EQ(card["base"], "prior");
+  const Model model = Model::load(path("model"));
+  for (std::size_t j = 0; j < 5; ++j)
+    EXPECT_NEAR(card["labels"][j]["prior"].get<double>(),
+                1 / (1 + std::exp(-static_cast<double>(model.prior()[j]))), 1e-6);
+  EXPECT_NE(run({"show", path("model")}).out.find("begin at the labels' shares in training"),
+            std::string::npos);
+  const std::vector<std::string> call = {"explain", path("model"), path("data.npz")};
+  const auto explain = [&](std::vector<std::string> more) {
+    more.insert(more.begin(), call.begin(), call.end());
+    return run(more);
+  };
+  const json prior = json::parse(explain({"--json"}).out),
+             own = json::parse(explain({"--json", "--base", "model"}).out);
+  EXPECT_EQ(prior["base"], "prior");
+  EXPECT_EQ(own["base"], "model");
+  EXPECT_NE(prior["items"][0]["tags"][0]["base"], own["items"][0]["tags"][0]["base"]);
+  EXPECT_EQ(prior["items"][0]["tags"][0]["score"], own["items"][0]["tags"][0]["score"]);
+  EXPECT_NE(explain({}).out.find("base is the tag's share in training"), std::string::npos);
+  EXPECT_EQ(json::parse(explain({"--summary", "--json"}).out)["base"], "prior");
+  for (const std::vector<std::string>& flags : {std::vector<std::string>{"--orders", "9"},
+                                                {"--seed", "3"},
+                                                {"--exact-views", "3"},
+                                                {"--exact-views", "20"},
+                                                {"--label-code", "01"},
+                                                {"--label-file", "x.txt"},
+                                                {"--summary", "--json", "--top", "3"},
+                                                {"--part", "all"}}) {
+    const Ended ended = explain(flags);
+    EXPECT_EQ(ended.code, 2) << flags[0];
+    EXPECT_NE(ended.err.find(" has no effect"), std::string::npos) << ended.err;
+  }
+  EXPECT_EQ(explain({"--exact-views", "2", "--orders", "20", "--seed", "3"}).code, 0);
 }
 
 TEST_F(ShowProgram, ExplanationsAddUp) {
@@ -241,6 +285,19 @@ TEST_F(ShowProgram, EvaluateJoinsByIdAndName) {
   EXPECT_NE(half.err.find("1 scored item that the data does not have ('nobody')"), std::string::npos)
       << half.err;
   EXPECT_NE(half.err.find("items of the data without scores"), std::string::npos) << half.err;
+
+  // Without ids there is only the order, which is said; views are not looked at.
+  ASSERT_EQ(run({"predict", path("model"), path("data.npz"), "--out", path("scores.npy")}).code, 0);
+  const Ended plain = run({"evaluate", path("scores.npy"), path("data.npz"), "--json"});
+  EXPECT_EQ(json::parse(plain.out)["metrics"], json::parse(whole.out)["metrics"]);
+  EXPECT_EQ(json::parse(plain.out)["joined"], "order");
+  EXPECT_EQ(json::parse(whole.out)["joined"], "id");
+  EXPECT_NE(plain.err.find("joined by order: the scores have no ids; 300 rows each"), std::string::npos)
+      << plain.err;
+  EXPECT_EQ(run({"evaluate", path("scores.npy"), path("data.npz"), "--views", "a"}).code, 2);
+  EXPECT_EQ(run({"evaluate", path("scores.npy"), path("data.npz"), "--empty", "zero"}).code, 2);
+  write_text(path("truth.csv"), "id,a,b,label0\np0,1,,1\np1,,2,0\n");
+  EXPECT_EQ(run({"evaluate", path("scores.csv"), path("truth.csv"), "--label-columns", "label0"}).code, 0);
 
   write_text(path("others.csv"), "id,label0\nq,1\n");
   EXPECT_EQ(run({"evaluate", path("others.csv"), path("data.npz")}).code, 4);

@@ -1,8 +1,13 @@
 // lacuna train as a user meets it: nothing is lost, and the same seed gives the same bits.
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 
+#include <algorithm>
 #include <chrono>
+#include <filesystem>
+#include <fstream>
 #include <nlohmann/json.hpp>
+#include <sstream>
 #include <thread>
 
 #include "base/files.h"
@@ -212,6 +217,29 @@ TEST_F(TrainProgram, WhatCannotBeWrittenIsSaidBeforeTraining) {
   EXPECT_EQ(ended.code, 1);
   EXPECT_NE(ended.err.find("nowhere/model"), std::string::npos) << ended.err;
   EXPECT_EQ(ended.err.find("epoch"), std::string::npos) << ended.err;
+}
+
+// Beside a device nothing is written.
+TEST_F(TrainProgram, AModelForAPipeHasNothingBesideIt) {
+  const TemporaryDirectory folder;
+  const std::string fifo = folder / "fifo";
+  ASSERT_EQ(mkfifo(fifo.c_str(), 0600), 0);
+  std::string read;
+  std::thread reader([&] {
+    std::ostringstream all;
+    all << std::ifstream(fifo, std::ios::binary).rdbuf();
+    read = all.str();
+  });
+  const Ended ended = run(command(fifo, {"--checkpoint-every", "0"}));
+  reader.join();
+  EXPECT_EQ(ended.code, 0) << ended.err;
+  write_text(folder / "model", read);
+  EXPECT_EQ(run({"show", folder / "model"}).code, 0);
+  std::vector<std::string> there;
+  for (const auto& entry : std::filesystem::directory_iterator(folder / "."))
+    there.push_back(entry.path().filename());
+  std::ranges::sort(there);
+  EXPECT_EQ(there, (std::vector<std::string>{"fifo", "model"}));
 }
 
 TEST_F(TrainProgram, DivergenceHasItsOwnExitCodeAndKeepsTheBestModel) {

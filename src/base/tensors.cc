@@ -191,7 +191,7 @@ Tensors Tensors::parse(std::shared_ptr<const void> owner, Bytes bytes, const std
   if (bytes.size() < sizeof(length))
     fail(Exit::data, "{}: {} bytes, a safetensors file has at least 8", where, bytes.size());
   if (bytes.size() > sizeof(length) && bytes[sizeof(length)] != std::byte{'{'})
-    fail(Exit::data, "{}: is not a model (no safetensors file: byte 8 is not '{{'); are the arguments swapped?", where);
+    fail(Exit::data, "{}: is no safetensors file: byte 8 is not '{{'", where);
   std::memcpy(&length, bytes.data(), sizeof(length));
   if (length > bytes.size() - sizeof(length) || length > (std::uint64_t{100} << 20))
     fail(Exit::data, "{}: byte 0: the header should have {} bytes, the file has {}", where, length, bytes.size());

@@ -1,6 +1,7 @@
 // lacuna evaluate: scores and true labels -> metrics.
 #include <cmath>
 #include <cstdio>
+#include <filesystem>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <optional>
@@ -35,7 +36,12 @@ struct EvaluateFlags {
         .required();
     source.declare(o);
     o.add("part", part, "with folds: the rows that were scored, in the fold's order")
-        .choices({"train", "val", "test", "all"});
+        .choices({"train", "val", "test", "all"})
+        .needs("folds");
+    o.find("protocol")->needs("folds");
+    // Views are not looked at: what stands for their empty cells makes no difference.
+    source.read.needs_views = false;
+    std::erase_if(o.all(), [](const Option& option) { return option.name == "empty"; });
     o.add("per-label", per_label, "also AP, AUC and F1 of each label");
     o.add("reliability", reliability,
           "also how often scores of each size are right; scores are probabilities");
@@ -122,6 +128,11 @@ int evaluate(const Arguments& arguments) {
       "only one side has is left out and told.",
       "  lacuna evaluate scores.csv photos.npz\n"
       "  lacuna evaluate scores.npy corel5k.mat --folds folds.mat --fold 0 --part test --per-label\n");
+  if (options.find("views")->given && flags.source.folds.empty() &&
+      !std::filesystem::is_directory(flags.source.path))
+    fail(Exit::usage,
+         "--views has no effect: scores are compared with labels, and views of {} are not looked at",
+         flags.source.path);
   set_threads(flags.threads);
   const Source source(flags.source);
   const Dataset& data = source.data();
@@ -182,6 +193,7 @@ int evaluate(const Arguments& arguments) {
         {"labels", truth.cols()},
         {"unknown", unknown},
         {"threshold", flags.decided.empty() ? nlohmann::json(flags.threshold) : nlohmann::json()},
+        {"joined", join.by_order ? "order" : "id"},
         {"left_out",
          {{"unknown_items", join.unknown_items.size()},
           {"unscored_items", join.unscored_items.size()},

@@ -7,19 +7,20 @@
 #include "base/error.h"
 #include "base/text.h"
 #include "base/threads.h"
-#include "ops/device.h"
+#include "cli/item_stream.h"
 #include "cli/prediction.h"
 #include "cli/progress.h"
 #include "cli/text_out.h"
 #include "cli/verbs.h"
 #include "data/jsonl.h"
 #include "methods/view_summary.h"
+#include "ops/device.h"
 
 namespace lacuna::cli {
 namespace {
 
 struct ExplainFlags {
-  std::string model, out, part = "all", precision = "model";
+  std::string model, out, part = "all", precision = "model", base = "prior";
   SourceFlags source;
   std::int64_t top = -1, exact_views = 12, orders = 256;
   bool json = false, summary = false, calibrated = false, quiet = false;
@@ -30,8 +31,17 @@ struct ExplainFlags {
   void declare(Options& o) {
     o.add("model", model, "a model file written by lacuna train").positional().metavar("MODEL").required();
     source.declare(o);
+    o.find("data")->help = "data set, or - for lines of JSON, CSV or TSV from standard input";
+    for (const char* form : {"jsonl", "tsv"}) o.find("format")->allowed.push_back(form);
+    o.find("protocol")->needs("folds");
     o.add("part", part, "with folds: which rows to explain, in the fold's order")
-        .choices({"train", "val", "test", "all"});
+        .choices({"train", "val", "test", "all"})
+        .needs("folds");
+    o.add("base", base,
+          "where explanations begin: at the tags' shares in training, or at the model's own output without "
+          "any view, "
+          "which nothing has trained")
+        .choices({"prior", "model"});
     o.add("top", top,
           "the K best tags of each item; 0 = all of them; -1 = 3 in the table on the screen, else all")
         .range(-1, 1e6)
@@ -57,7 +67,8 @@ struct ExplainFlags {
     o.add("quiet", quiet, "print nothing but errors");
   }
   ExplainOptions options() const {
-    return {calibrated, static_cast<std::size_t>(exact_views), static_cast<std::size_t>(orders), seed};
+    return {calibrated, static_cast<std::size_t>(exact_views), static_cast<std::size_t>(orders), seed,
+            base == "prior" ? Base::prior : Base::model};
   }
 };
 
@@ -69,8 +80,8 @@ const char* unit_of(const ExplainFlags& flags, const Model& model) {
 class ExplanationText {
  public:
   enum class Form { json, jsonl, csv, tsv, table };
-  ExplanationText(Form form, const Model& model, std::size_t top, const char* unit)
-      : form_(form), top_(top), unit_(unit), labels_(model.label_names()) {
+  ExplanationText(Form form, const Model& model, std::size_t top, const char* unit, Base base)
+      : form_(form), top_(top), unit_(unit), base_(base_name(base)), labels_(model.label_names()) {
     for (const auto& view : model.preparation().views()) views_.push_back(view.name);
     for (const auto& name : labels_) append_json(label_keys_.emplace_back(), name);
     for (const auto& name : views_) append_json(view_keys_.emplace_back(), name);
@@ -78,13 +89,18 @@ class ExplanationText {
 
   std::string begin() const {
     if (form_ == Form::json)
-      return fmt::format("{{\"schema\": \"lacuna.explain.1\", \"unit\": \"{}\", \"items\": [\n", unit_);
+      return fmt::format(
+          "{{\"schema\": \"lacuna.explain.1\", \"unit\": \"{}\", \"base\": \"{}\", \"items\": [\n", unit_,
+          base_);
     if (form_ == Form::csv || form_ == Form::tsv) {
       std::string line = fmt::format("id{0}rank{0}label{0}score{0}base", separator());
       for (const auto& name : views_) line += separator() + field(name);
       return line + '\n';
     }
-    return form_ == Form::table ? fmt::format("{} = base + what each view adds\n", unit_) : "";
+    return form_ == Form::table ? fmt::format("{} = base + what each view adds; base is {}\n", unit_,
+                                              base_ == "prior" ? "the tag's share in training"
+                                                               : "the model's output without views")
+                                : "";
   }
   std::string end() const { return form_ == Form::json ? "\n]}\n" : ""; }
 
@@ -125,6 +141,7 @@ class ExplanationText {
     if (form_ == Form::json && !first) out += ",\n";
     out += "{\"id\": ";
     append_json(out, id);
+    if (form_ == Form::jsonl) fmt::format_to(std::back_inserter(out), ", \"base\": \"{}\"", base_);
     out += ", \"tags\": [";
     for (std::size_t k = 0; k < order.size(); ++k) {
       const std::uint32_t j = order[k];
@@ -169,7 +186,7 @@ class ExplanationText {
 
   Form form_;
   std::size_t top_;
-  std::string unit_;
+  std::string unit_, base_;
   std::vector<std::string> labels_, views_, label_keys_, view_keys_;
 };
 
@@ -207,8 +224,9 @@ std::string interval_text(const Estimate& estimate, const char* form) {
 }
 
 void print_summary(const ViewSummary& summary, const std::string& rows, const char* unit, std::size_t top) {
-  fmt::print("{} {}; AP {}; intervals of 95 % from resampling the items\n\n", summary.items, rows,
-             interval_text(summary.ap, "{:.3f}"));
+  fmt::print("{} {}; AP {}; intervals of 95 % from resampling the items; effects begin at {}\n\n",
+             summary.items, rows, interval_text(summary.ap, "{:.3f}"),
+             summary.base == "prior" ? "the tags' shares in training" : "the model's output without views");
   TextTable views({"view", "items", fmt::format("mean |effect| ({})", unit), "loss of AP without it",
                    "AP with it alone"});
   for (std::size_t v = 0; v < summary.views.size(); ++v) {
@@ -273,6 +291,147 @@ int explain_summary(const ExplainFlags& flags, const Model& model, const Source&
   return 0;
 }
 
+// A flag that would change nothing is a mistake.
+void check_flags(const ExplainFlags& flags, Options& options) {
+  const auto given = [&](const char* name) { return options.find(name)->given; };
+  if (flags.json && !flags.out.empty() && (flags.out != "-" || flags.summary))
+    fail(Exit::usage, "--json prints on standard output, --out {} writes a file; give one of them",
+         flags.out);
+  if (flags.summary && !flags.out.empty() && !flags.out.ends_with(".json") && !is_stream_path(flags.out))
+    fail(Exit::usage, "{}: a summary is written as .json", flags.out);
+  if (flags.summary && given("top") && (flags.json || !flags.out.empty()))
+    fail(Exit::usage, "--top has no effect: the document of --summary holds all tags");
+  check_named_form(flags.source.path, flags.source.read.format, "format");
+  if (is_item_stream(flags.source.path, flags.source.read.format)) {
+    if (flags.summary)
+      fail(Exit::usage, "{}: lines that come in have no labels, and --summary compares with them",
+           flags.source.path);
+    if (!flags.source.folds.empty())
+      fail(Exit::usage, "{}: lines that come in have no folds; --folds needs a data set", flags.source.path);
+  } else if (!flags.summary) {
+    for (const char* name : {"label-code", "blank-means", "label-file"})
+      if (given(name) && !flags.source.read.label_file.ends_with(".xml"))
+        fail(Exit::usage, "--{} has no effect: explanations need no labels (--summary does)", name);
+  }
+}
+
+// What only the model can tell.
+void check_flags(const ExplainFlags& flags, Options& options, const Model& model) {
+  const auto given = [&](const char* name) { return options.find(name)->given; };
+  const auto views = static_cast<std::int64_t>(model.view_shapes().size());
+  for (const char* name : {"orders", "seed"})
+    if (given(name) && views <= flags.exact_views)
+      fail(Exit::usage,
+           "--{} has no effect: the model has {} views, and up to {} every order is counted (--exact-views)",
+           name, views, flags.exact_views);
+  const std::int64_t usual = ExplainFlags().exact_views;
+  if (given("exact-views") && views <= std::min(flags.exact_views, usual))
+    fail(Exit::usage, "--exact-views {} has no effect: the model has {} views, and up to {} are exact anyway",
+         flags.exact_views, views, usual);
+  std::string why;
+  if (base_of(model, flags.options(), &why) == Base::model && flags.base == "prior") {
+    if (given("base")) fail(Exit::mismatch, "{}: --base prior is not to be had: {}", flags.model, why);
+    if (!flags.quiet)
+      fmt::print(stderr,
+                 "{}: explanations begin at the model's own output without views (--base model): {}\n",
+                 flags.model, why);
+  }
+}
+
+// Writes the explanations of items, whatever they come from.
+class Explainer {
+ public:
+  Explainer(const ExplainFlags& flags, const Model& model)
+      : flags_(flags),
+        model_(model),
+        form_(form_of(flags)),
+        text_(form_, model,
+              flags.top >= 0                          ? static_cast<std::size_t>(flags.top)
+              : form_ == ExplanationText::Form::table ? 3
+                                                      : 0,
+              unit_of(flags, model), base_of(model, flags.options())),
+        out_(flags.out.empty() ? "-" : flags.out) {
+    out_.write(text_.begin());
+  }
+
+  // id(i): of the i-th item of the selection; error(i): why the line is none, or "".
+  void add(const Selection& selection, FunctionRef<std::string(std::size_t)> id,
+           FunctionRef<std::string(std::size_t)> error) {
+    explain(model_, selection, flags_.options(), [&](std::size_t begin, const Explanation& part) {
+      constexpr std::size_t kGrain = 8;
+      const std::size_t n = part.score.rows();
+      std::size_t first_item = 0;  // the first one is not preceded by a comma
+      while (first_item < n && !error(begin + first_item).empty()) ++first_item;
+      const bool none_yet = items_ == 0;
+      std::vector<std::string> pieces((n + kGrain - 1) / kGrain);
+      parallel_for(n, kGrain, [&](std::size_t first, std::size_t end) {
+        for (std::size_t i = first; i < end; ++i) {
+          std::string& piece = pieces[first / kGrain];
+          if (const std::string wrong = error(begin + i); wrong.empty())
+            text_.append(piece, id(begin + i), none_yet && i == first_item, part, i);
+          else if (form_ == ExplanationText::Form::jsonl)
+            piece += wrong;
+        }
+      });
+      for (const auto& piece : pieces) out_.write(piece);
+      for (std::size_t i = 0; i < n; ++i) {
+        const std::string wrong = error(begin + i);
+        if (!wrong.empty() && form_ != ExplanationText::Form::jsonl) std::fputs(wrong.c_str(), stderr);
+        if (!wrong.empty()) continue;
+        ++items_;
+        without_view_ += std::ranges::count(part.present.row(i), std::uint8_t{1}) == 0;
+      }
+      for (const auto& errors : part.errors)
+        for (double value : errors.values()) largest_error_ = std::max(largest_error_, value);
+    });
+  }
+
+  void finish(std::size_t bad_lines) {
+    out_.write(text_.end());
+    out_.commit();
+    if (flags_.quiet) return;
+    if (without_view_ > 0)
+      fmt::print(stderr, "items without any view, whose score is the base: {} of {}\n", without_view_,
+                 items_);
+    if (bad_lines > 0)
+      fmt::print(stderr, "lines that could not be read: {} of {}\n", bad_lines, items_ + bad_lines);
+    if (largest_error_ > 0)
+      fmt::print(stderr,
+                 "items with more than {} views were explained from {} orders; the largest standard error is "
+                 "{:.2g} (--orders)\n",
+                 flags_.exact_views, flags_.orders, largest_error_);
+    fmt::print(stderr, "{} items, {} tags, {} views explained in {}; base: {}\n", items_,
+               model_.label_names().size(), model_.preparation().views().size(),
+               duration_text(clock_seconds() - begun_), base_name(base_of(model_, flags_.options())));
+  }
+
+ private:
+  const ExplainFlags& flags_;
+  const Model& model_;
+  ExplanationText::Form form_;
+  ExplanationText text_;
+  TextOut out_;
+  double begun_ = clock_seconds(), largest_error_ = 0;
+  std::size_t items_ = 0, without_view_ = 0;
+};
+
+void explain_stream(const ExplainFlags& flags, const Model& model, std::vector<std::string> reading) {
+  ItemStream items({flags.source.path, flags.source.read, std::move(reading), false, flags.quiet}, model);
+  Explainer explainer(flags, model);
+  while (items.next()) {
+    const Dataset data = items.dataset();
+    explainer.add(
+        select_all(data), [&](std::size_t i) { return items.block().id(i); },
+        [&](std::size_t i) {
+          std::string line;
+          if (!items.error(i).empty()) PredictionText::append_error(line, items.line(i), items.error(i));
+          return line;
+        });
+  }
+  explainer.finish(items.bad_lines());
+  items.check_any();
+}
+
 }  // namespace
 
 int explain(const Arguments& arguments) {
@@ -283,68 +442,36 @@ int explain(const Arguments& arguments) {
       options, arguments, "explain",
       "Says which view drove which tag: for each item and tag the Shapley value of every view that the item "
       "has.\n"
-      "The values add up to the score less the base, which is what the model says without any view.",
+      "The values add up to the score less the base, which is the tag's share in training (see --base).",
       "  lacuna explain photos.safetensors new.npz --top 3\n"
+      "  lacuna explain photos.safetensors - --out - < items.jsonl\n"
       "  lacuna explain photos.safetensors new.npz --out why.csv\n"
       "  lacuna explain photos.safetensors photos.npz --summary\n");
-  if (flags.json && !flags.out.empty() && flags.out != "-" && !flags.summary)
-    fail(Exit::usage, "--json prints on standard output, --out {} writes a file; give one of them",
-         flags.out);
-  if (flags.summary && !flags.out.empty() && !flags.out.ends_with(".json") && !is_stream_path(flags.out))
-    fail(Exit::usage, "{}: a summary is written as .json", flags.out);
-  for (const char* name : {"orders", "seed"})
-    if (options.find(name)->given && flags.exact_views >= 20)
-      fail(Exit::usage, "--{} has no effect where all items are exact (--exact-views {})", name,
-           flags.exact_views);
+  check_flags(flags, options);
   if (!flags.out.empty() && !is_stream_path(flags.out)) check_writable(flags.out);
   set_threads(flags.threads);
   set_device(parse_device(flags.device));
   const Model model = load_model(flags.model, flags.precision);
+  check_flags(flags, options, model);
+  if (is_item_stream(flags.source.path, flags.source.read.format)) {
+    explain_stream(flags, model, given_to_read(options));
+    return 0;
+  }
+  flags.source.read.needs_labels = flags.summary;
+  if (flags.source.read.format == "tsv") flags.source.read.format = "csv";
   const Source source(flags.source);
   if (flags.summary) return explain_summary(flags, model, source);
-
-  const ExplanationText::Form form = flags.summary ? ExplanationText::Form::json : form_of(flags);
+  const Dataset& data = source.data();
   const Selection selection = source.part(part_from_name(flags.part));
-  const std::size_t top = flags.top >= 0                         ? static_cast<std::size_t>(flags.top)
-                          : form == ExplanationText::Form::table ? 3
-                                                                 : 0;
-  const ExplanationText text(form, model, top, unit_of(flags, model));
-  TextOut out(flags.out.empty() ? "-" : flags.out);
-  out.write(text.begin());
-  const double begun = clock_seconds();
-  double largest_error = 0;
-  std::size_t without_view = 0;
-  explain(model, selection, flags.options(), [&](std::size_t begin, const Explanation& part) {
-    constexpr std::size_t kGrain = 8;
-    const std::size_t n = part.score.rows();
-    std::vector<std::string> pieces((n + kGrain - 1) / kGrain);
-    parallel_for(n, kGrain, [&](std::size_t first, std::size_t end) {
-      for (std::size_t i = first; i < end; ++i) {
-        const std::uint32_t at = selection.rows[begin + i];
-        const std::string id = source.data().ids.empty() ? std::to_string(at) : source.data().ids[at];
-        text.append(pieces[first / kGrain], id, begin + i == 0, part, i);
-      }
-    });
-    for (const auto& piece : pieces) out.write(piece);
-    for (std::size_t i = 0; i < n; ++i)
-      without_view += std::ranges::count(part.present.row(i), std::uint8_t{1}) == 0;
-    for (const auto& errors : part.errors)
-      for (double error : errors.values()) largest_error = std::max(largest_error, error);
-  });
-  out.write(text.end());
-  out.commit();
-  if (flags.quiet) return 0;
-  if (without_view > 0)
-    fmt::print(stderr, "items without any view, whose score is the base: {} of {}\n", without_view,
-               selection.rows.size());
-  if (largest_error > 0)
-    fmt::print(stderr,
-               "items with more than {} views were explained from {} orders; the largest standard error is "
-               "{:.2g} (--orders)\n",
-               flags.exact_views, flags.orders, largest_error);
-  fmt::print(stderr, "{} items, {} tags, {} views explained in {}\n", selection.rows.size(),
-             model.label_names().size(), model.preparation().views().size(),
-             duration_text(clock_seconds() - begun));
+  Explainer explainer(flags, model);
+  explainer.add(
+      selection,
+      [&](std::size_t i) {
+        const std::uint32_t at = selection.rows[i];
+        return data.ids.empty() ? std::to_string(at) : data.ids[at];
+      },
+      [](std::size_t) { return std::string(); });
+  explainer.finish(0);
   return 0;
 }
 

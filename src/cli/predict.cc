@@ -9,12 +9,13 @@
 #include "base/tensors.h"
 #include "base/text.h"
 #include "base/threads.h"
-#include "ops/device.h"
+#include "cli/item_stream.h"
 #include "cli/prediction.h"
 #include "cli/progress.h"
 #include "cli/text_out.h"
 #include "cli/verbs.h"
 #include "data/scores_writer.h"
+#include "ops/device.h"
 
 namespace lacuna::cli {
 
@@ -24,6 +25,12 @@ void PredictFlags::declare(Options& o) {
         "the labels that are decided instead of scores: names in text, 1 and 0 in .npy and .npz");
   source.declare(o);
   o.find("data")->help = "data set, or - for lines of JSON, CSV or TSV from standard input";
+  o.find("protocol")->needs("folds");
+  // Labels are not read: what their numbers mean makes no difference.
+  source.read.needs_labels = false;
+  std::erase_if(o.all(), [](const Option& option) {
+    return option.name == "label-code" || option.name == "blank-means";
+  });
   // --format is what is written here, as everywhere in pipes; what is read is --from.
   Option& from = *o.find("format");
   from.name = "from";
@@ -35,10 +42,11 @@ void PredictFlags::declare(Options& o) {
   o.add("out", out, "scores as .csv, .tsv, .jsonl, .npy or .npz; - is standard output")
       .metavar("SCORES")
       .required();
-  o.add("format", format,
-        "form of the text: jsonl, csv or tsv (a column a label), long (id, rank, label, probability, "
-        "decided); auto: by "
-        "the name of SCORES, or as the input")
+  o.add(
+       "format", format,
+       "form of the text: jsonl, csv or tsv (a column a label), long (id, rank, label, score or probability, "
+       "decided); auto: by "
+       "the name of SCORES, or as the input")
       .choices({"auto", "jsonl", "csv", "tsv", "long"});
   o.add("top", top, "names of the K best labels of each item instead of scores").range(0, 1e6).metavar("K");
   o.add("labels-by", labels_by,
@@ -46,7 +54,9 @@ void PredictFlags::declare(Options& o) {
         "the paper "
         "want it")
       .choices({"thresholds", "method"});
-  o.add("threshold", threshold, "larger scores are decided; -1 = see --labels-by").range(-1, 1);
+  o.add("threshold", threshold, "larger scores are decided; -1 = see --labels-by")
+      .range(-1, 1)
+      .excludes("labels-by");
   o.add("calibrated", calibrated,
         "probabilities calibrated on validation instead of raw scores (metrics of the paper are of raw "
         "scores)");
@@ -65,20 +75,19 @@ void PredictFlags::declare(Options& o) {
 }
 
 bool PredictFlags::from_stream() const {
-  const std::string& from = source.read.format;
-  return is_stream_path(source.path) || source.path.ends_with(".jsonl") || source.path.ends_with(".ndjson") ||
-         from == "jsonl";
+  return is_item_stream(source.path, source.read.format);
 }
 
-Model load_model(const std::string& path, const std::string& precision) {
+Model load_model(const std::string& path, const std::string& precision, bool before_data) {
   const auto file = [&] {
     try {
       return Tensors::read(path);
     } catch (const Error& error) {
       const std::string what = error.what();
       if (error.code() != Exit::data || what.find("byte") == std::string::npos) throw;
-      fail(Exit::data, "{}: is not a model file, or a damaged one; MODEL comes first, then DATA ({})", path,
-           what);
+      const auto reason = what.starts_with(path + ": ") ? what.substr(path.size() + 2) : what;
+      fail(Exit::data, "{}: is not a model file, or a damaged one ({}){}", path, reason,
+           before_data ? "; MODEL comes first, then DATA" : "");
     }
   };
   Tensors tensors = file();
@@ -91,7 +100,7 @@ Model load_model(const std::string& path, const std::string& precision) {
   return Model::load(tensors);
 }
 
-PredictionStyle prediction_style(const PredictFlags& flags, const Model& model, const std::string& lines_in) {
+PredictionStyle prediction_style(const PredictFlags& flags, const std::string& lines_in) {
   using Form = PredictionStyle::Form;
   std::string form = flags.format;
   if (form == "auto") {
@@ -111,7 +120,10 @@ PredictionStyle prediction_style(const PredictFlags& flags, const Model& model, 
   style.top = static_cast<std::size_t>(flags.top);
   style.only_decided = flags.labels;
   style.tags = flags.top > 0 || flags.labels;
-  style.probabilities = flags.calibrated || model.method().traits().probabilities;
+  style.probabilities = flags.calibrated;
+  if (!flags.decider.empty() && !style.shows_decisions())
+    fail(Exit::usage, "--{} has no effect without --labels or --format long: no decisions are written to {}",
+         flags.decider, flags.out == "-" ? "standard output" : flags.out);
   return style;
 }
 
@@ -135,32 +147,41 @@ void Shown::set(MatrixView<const float> raw) {
 namespace {
 
 // A flag that would change nothing is a mistake.
-void check_flags(const PredictFlags& flags, Options& options) {
+void check_flags(PredictFlags& flags, Options& options) {
   const auto given = [&](const char* name) { return options.find(name)->given; };
+  flags.reading = given_to_read(options);
+  for (const char* name : {"threshold", "labels-by"})
+    if (given(name)) flags.decider = name;
   const bool array = flags.out.ends_with(".npy") || flags.out.ends_with(".npz");
   if (array && flags.format != "auto")
     fail(Exit::usage, "--format {} is a form of text, {} is an array; omit --format or name another file",
          flags.format, flags.out);
   if (array && flags.top > 0)
     fail(Exit::usage, "{}: names of labels are text; --top needs .csv, .tsv or .jsonl", flags.out);
+  const auto& from = flags.source.read.format;
+  check_named_form(flags.source.path, from, "from");
+  if (array && flags.labels && flags.calibrated)
+    fail(Exit::usage,
+         "--calibrated has no effect together with --labels: {} gets 1 and 0, decided by raw scores",
+         flags.out);
+  if (array && !flags.labels && !flags.decider.empty())
+    fail(Exit::usage, "--{} has no effect without --labels: no decisions are written", flags.decider);
+  if (const auto& file = flags.source.read.label_file; !file.empty() && !file.ends_with(".xml"))
+    fail(Exit::usage,
+         "--label-file {} has no effect: predictions need no labels (an .xml of Mulan tells which columns "
+         "are labels)",
+         file);
   if (flags.from_stream()) {
     if (!flags.source.folds.empty() || given("part"))
       fail(Exit::usage, "{}: lines that come in have no folds; --folds and --part need a data set",
            flags.source.path);
     if (array)
       fail(Exit::usage, "{}: lines that come in are written as lines (.csv, .tsv, .jsonl or -)", flags.out);
-    const std::string& from = flags.source.read.format;
     if (from != "auto" && from != "jsonl" && from != "csv" && from != "tsv")
       fail(Exit::usage, "--from {}: a stream holds jsonl, csv or tsv", from);
   } else if (flags.strict) {
     fail(Exit::usage, "--strict has no effect: {} is not read as a stream of lines", flags.source.path);
   }
-  const bool decides = flags.labels || flags.format == "long" ||
-                       (flags.top > 0 && (flags.format == "jsonl" || flags.format == "auto"));
-  for (const char* name : {"threshold", "labels-by"})
-    if (given(name) && !decides)
-      fail(Exit::usage, "--{} has no effect without --labels or --format long: no decisions are written",
-           name);
   if (flags.json && is_stream_path(flags.out) && (flags.out == "-" || flags.out == "/dev/stdout"))
     fail(Exit::usage, "--json and the scores would both go to standard output; name a file for the scores");
   if (flags.json && flags.quiet) fail(Exit::usage, "--json and --quiet contradict each other");
@@ -202,7 +223,7 @@ PredictTally predict_file(const PredictFlags& flags, const Model& model) {
     });
     writer->commit();
   } else {
-    const PredictionStyle style = prediction_style(flags, model, "");
+    const PredictionStyle style = prediction_style(flags, "");
     const PredictionText text(style, model.label_names());
     Shown shown(flags, model, style.shows_decisions());
     TextOut out(flags.out);

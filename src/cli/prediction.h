@@ -21,15 +21,19 @@ struct PredictFlags {
   int threads = 0;
   std::string device = "auto";
 
+  std::vector<std::string> reading;  // the options about reading that were given
+  std::string decider;               // --threshold or --labels-by, if one was given
+
   void declare(Options& options);
   bool from_stream() const;  // DATA is lines that come in, not a data set
 };
 
-// A model file for a verb; a file that is none says so, and whether the arguments may be swapped.
-Model load_model(const std::string& path, const std::string& precision = "model");
+// A model file for a verb; a file that is none says so, and, where DATA follows, that the arguments may be swapped.
+Model load_model(const std::string& path, const std::string& precision = "model", bool before_data = true);
 
-// How predictions are written as text; `lines_in` is the form of the input ("jsonl", "csv", "tsv") or empty.
-PredictionStyle prediction_style(const PredictFlags& flags, const Model& model, const std::string& lines_in);
+// How predictions are written as text; `lines_in` is the form of the input ("jsonl", "csv", "tsv") or empty. Exit::usage
+// where somebody was named to decide and no decision is written.
+PredictionStyle prediction_style(const PredictFlags& flags, const std::string& lines_in);
 
 // Raw scores of a block to what is shown of them.
 class Shown {

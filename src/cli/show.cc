@@ -90,6 +90,8 @@ void print_card(const json& card, const ShowFlags& flags) {
     line("held out", words(training["hold-out"]) + " of the rows, for selection");
   if (training.contains("diverged")) line("diverged", words(training["diverged"]));
   line("protocol", words(card["protocol"]));
+  line("explanations", card["base"] == "prior" ? "begin at the labels' shares in training (--base prior)"
+                                               : "begin at the model's output without views (--base model)");
 
   fmt::print("\n");
   TextTable views({"view", "columns", "names", "preparation"});
@@ -113,10 +115,10 @@ void print_card(const json& card, const ShowFlags& flags) {
                  : fmt::format("thresholds of raw scores for the aim {}, calibration p = sigmoid(slope x + "
                                "intercept), x the {}",
                                words(card["aim"]), card["probabilities"] == true ? "log-odds" : "score"));
-  TextTable table({"label", "threshold", "slope", "intercept"});
+  TextTable table({"label", "share", "threshold", "slope", "intercept"});
   for (std::size_t j = 0; j < labels.size() && (flags.all || j < kShown); ++j)
-    table.add({words(labels[j]["name"]), number(labels[j]["threshold"]), number(labels[j]["slope"], "{:.3f}"),
-               number(labels[j]["intercept"], "{:.3f}")});
+    table.add({words(labels[j]["name"]), number(labels[j]["prior"]), number(labels[j]["threshold"]),
+               number(labels[j]["slope"], "{:.3f}"), number(labels[j]["intercept"], "{:.3f}")});
   std::fputs(table.text().c_str(), stdout);
   if (!flags.all && labels.size() > kShown)
     fmt::print("and {} more (--all shows them)\n", labels.size() - kShown);
@@ -141,7 +143,7 @@ int show(const Arguments& arguments) {
       "was\ntrained on, and how it did on its validation rows.",
       "  lacuna show photos.safetensors\n"
       "  lacuna show photos.safetensors --json | jq '.views[] | {name, columns}'\n");
-  const Model model = load_model(flags.model);
+  const Model model = load_model(flags.model, "model", false);
   json card = model_card(model);
   card["schema"] = "lacuna.show.1";
   card["model"] = flags.model;

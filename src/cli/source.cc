@@ -39,6 +39,11 @@ void check_outputs(const Options& options) {
     if (!option.given || (!path && !output)) continue;
     auto& list = output ? outputs : inputs;
     if (const auto* one = std::get_if<std::string*>(&option.target)) list.push_back(**one);
+    // What is written beside a model.
+    if (option.name == "out" && option.placeholder == "MODEL") {
+      const std::string model = list.back();
+      for (const char* ending : {kHistoryEnding, kCheckpointEnding}) list.push_back(model + ending);
+    }
     if (const auto* many = std::get_if<std::vector<std::string>*>(&option.target))
       list.insert(list.end(), (*many)->begin(), (*many)->end());
   }
@@ -91,7 +96,7 @@ Source::Source(const SourceFlags& flags)
     : data_(read_and_tell(flags.path, flags.read)), protocol_(protocol_from_name(flags.protocol)) {
   if (flags.folds.empty()) return;
   folds_ = read_folds(flags.folds);
-  check_fit(*folds_, data_, flags.folds);
+  tell(flags.folds, check_fit(*folds_, data_, flags.folds));
   fold_ = static_cast<std::size_t>(flags.fold);
   if (fold_ >= folds_->folds.size())
     fail(Exit::usage, "{}: there is no fold {}, it has {} (from 0 on)", flags.folds, fold_,

@@ -21,8 +21,12 @@ struct SourceFlags {
   void declare(Options& options);
 };
 
+// What is written beside the MODEL of --out.
+inline constexpr const char *kHistoryEnding = ".history.json", *kCheckpointEnding = ".checkpoint";
+
 // What --out and --report name (OUT of verbs that take it without a flag) must not harm any file or folder that
-// other options name. Exit::usage. Every verb is checked when its command line is parsed.
+// other options name, nor each other; so must what is written beside them. Exit::usage. Every verb is checked when its
+// command line is parsed.
 void check_outputs(const Options& options);
 
 // On stderr, one line a note.

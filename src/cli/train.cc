@@ -10,6 +10,7 @@
 #include "cli/learning.h"
 #include "cli/model_page.h"
 #include "cli/progress.h"
+#include "cli/text_out.h"
 #include "cli/training_run.h"
 #include "cli/verbs.h"
 #include "methods/model.h"
@@ -72,6 +73,13 @@ int train(const Arguments& arguments) {
        "  lacuna train photos.npz --out photos.safetensors --resume\n"});
   if (flags.json_events) tell_as_events();
   if (flags.out.empty()) fail(Exit::usage, "lacuna train needs --out MODEL (see lacuna train --help)");
+  if (flags.out == "-" || flags.out == "/dev/stdout")
+    fail(Exit::usage, "--out {}: a model is a file, and standard output tells about it; name a file",
+         flags.out);
+  const bool is_file = !is_stream_path(flags.out);  // otherwise nothing can lie beside it
+  if (!is_file && flags.run.resume)
+    fail(Exit::usage, "--resume has no effect: {} is no file, so that no checkpoint lies beside it",
+         flags.out);
   const auto check_files = [&] {
     check_writable(flags.out);
     if (!flags.report.empty()) check_writable(flags.report);
@@ -129,7 +137,7 @@ int train(const Arguments& arguments) {
         {"history", run.history()},
         {"seconds", clock_seconds() - begun},
         {"date", utc_text(std::time(nullptr))}};
-    write_text(flags.out + ".history.json", document.dump(1) + "\n");
+    if (is_file) write_text(flags.out + kHistoryEnding, document.dump(1) + "\n");
     model.save(flags.out);
     return document;
   };

@@ -12,6 +12,7 @@
 #include "base/leftovers.h"
 #include "base/text.h"
 #include "cli/learning.h"
+#include "cli/text_out.h"
 
 namespace lacuna::cli {
 namespace {
@@ -54,10 +55,11 @@ TrainingRun::TrainingRun(const RunOptions& options, std::string model_path, nloh
                          Progress& progress)
     : options_(options),
       model_path_(std::move(model_path)),
-      path_(model_path_ + ".checkpoint"),
+      path_(is_stream_path(model_path_) ? "" : model_path_ + kCheckpointEnding),
       fingerprint_(std::move(fingerprint)),
       progress_(progress),
       last_checkpoint_(clock_seconds()) {
+  if (path_.empty()) return;
   remove_leftovers(path_);
   remove_leftovers(model_path_);
   if (!options_.resume) return;
@@ -97,6 +99,7 @@ void TrainingRun::catch_signals() {
 
 void TrainingRun::before_training(std::uint64_t snapshot_bytes, std::uint64_t model_bytes) {
   // The old checkpoint stays until the new one is whole, so that there are two for a moment.
+  if (path_.empty()) return;
   const std::uint64_t needed = 2 * snapshot_bytes + model_bytes, available = free_bytes(path_);
   if (available < needed)
     fail(Exit::failed, "{}: the model and its checkpoints need {}, the disk has {} left", model_path_,
@@ -117,6 +120,12 @@ void TrainingRun::checkpoint_if_due(FunctionRef<void(Tensors&)> snapshot) {
   if (caught != 0) {
     const int signal = caught;
     progress_.finish();
+    if (path_.empty())
+      throw Error(
+          signal == SIGTERM ? Exit::terminated : Exit::interrupted,
+          fmt::format(
+              "stopped by {}; nothing is written: {} is no file, so that no checkpoint lies beside it",
+              signal == SIGTERM ? "SIGTERM" : "SIGINT", model_path_));
     checkpoint(snapshot);
     throw Error(signal == SIGTERM ? Exit::terminated : Exit::interrupted,
                 fmt::format("stopped by {}; {} is written: the same command with --resume continues from it",
@@ -126,7 +135,7 @@ void TrainingRun::checkpoint_if_due(FunctionRef<void(Tensors&)> snapshot) {
   const double pause = options_.checkpoint_every > 0
                            ? std::max(options_.checkpoint_every, kTrainingShare * checkpoint_seconds_)
                            : 0;
-  if (clock_seconds() - last_checkpoint_ < pause) return;
+  if (path_.empty() || clock_seconds() - last_checkpoint_ < pause) return;
   try {
     checkpoint(snapshot);
   } catch (const Error& error) {  // the last good checkpoint is still there, and so is the work in memory
@@ -153,7 +162,7 @@ bool TrainingRun::after_epoch(const EpochRecord& record, FunctionRef<void(Tensor
 }
 
 void TrainingRun::remove_checkpoint() {
-  ::unlink(path_.c_str());
+  if (!path_.empty()) ::unlink(path_.c_str());
 }
 
 }  // namespace lacuna::cli

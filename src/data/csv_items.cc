@@ -8,6 +8,7 @@
 #include "base/error.h"
 #include "base/text.h"
 #include "data/flat_table.h"
+#include "data/ids.h"
 #include "data/jsonl.h"
 #include "data/names.h"
 
@@ -23,21 +24,6 @@ char find_separator(std::string_view line) {
     for (std::size_t k = 0; !quoted && k < kSeparators.size(); ++k) counts[k] += c == kSeparators[k];
   }
   return kSeparators[static_cast<std::size_t>(std::ranges::max_element(counts) - counts.begin())];
-}
-
-bool is_number(const std::string& cell) {
-  float ignored = 0;
-  return parse_cell(cell, ignored);
-}
-
-bool is_id_name(std::string_view name) {
-  std::string low;
-  for (const char c : trim(name))
-    if (c != '_' && c != '-' && c != ' ')
-      low += static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
-  constexpr std::array kNames = {"",           "id",   "ids",    "sample",   "sampleid",
-                                 "samplename", "item", "itemid", "unnamed:0"};
-  return std::ranges::find(kNames, low) != kNames.end();
 }
 
 bool is_column(const std::string& name, const std::vector<ViewShape>& views) {
@@ -66,8 +52,13 @@ CsvItems::CsvItems(std::string_view first_line, const std::vector<ViewShape>& vi
   std::size_t total = 0, named = 0;
   for (const auto& view : views) total += view.columns, named += view.column_names.empty() ? 0 : 1;
   // A line with more than one cell that is no number holds names; the id of an item may be the one.
+  const auto is_number = [&](const std::string& cell) {
+    float value = 0;
+    unsigned met = 0;
+    return read_number(cell, value, met);
+  };
   const auto texts =
-      static_cast<std::size_t>(std::ranges::count_if(cells, [](const auto& c) { return !is_number(c); }));
+      static_cast<std::size_t>(std::ranges::count_if(cells, [&](const auto& c) { return !is_number(c); }));
   const bool id_and_numbers = texts == 1 && cells.size() > 1 && !is_number(cells[0]) && !is_id_name(cells[0]);
   has_header_ = options.header == "yes" || (options.header == "auto" && texts > 0 && !id_and_numbers);
   if (has_header_) cell_names_ = cells;
@@ -157,6 +148,38 @@ void CsvItems::match_order(std::size_t width, const std::vector<ViewShape>& view
   std::ranges::fill(there_, std::uint8_t{1});
 }
 
+void CsvItems::see_first_item(std::string_view line) {
+  if (!has_header_ || id_ != kNone) return;
+  std::size_t count = 0;
+  try {
+    const auto cells = split(line);
+    count = trim(cells.back()).empty()
+                ? 0
+                : cells.size();  // a separator at the end of each line is something else
+  } catch (const Error&) {       // parse() tells
+  }
+  if (count != places_.size() + 1) return;
+  id_ = 0;
+  places_.insert(places_.begin(), Place{});
+  cell_names_.insert(cell_names_.begin(), "");
+}
+
+// As files are read (csv.cc).
+bool CsvItems::read_number(std::string_view cell, float& value, unsigned& met) const {
+  const bool point = separator_ != ',' && cell.find('.') != std::string_view::npos;
+  if (parse_cell(cell, value)) {
+    if (point) met |= kPoint;
+    return true;
+  }
+  const auto comma = cell.find(',');
+  if (separator_ == ',' || point || comma == std::string_view::npos) return false;
+  std::string changed(cell);
+  changed[comma] = '.';
+  if (!parse_cell(changed, value)) return false;
+  met |= kComma;
+  return true;
+}
+
 std::string CsvItems::told() const {
   const std::string id = id_ == kNone       ? "no column of ids"
                          : id_name_.empty() ? "ids in the first column"
@@ -204,8 +227,9 @@ std::vector<std::string> CsvItems::split(std::string_view line) const {
   return cells;
 }
 
-void CsvItems::parse(std::string_view line, ItemBlock& block, std::size_t i) const {
+unsigned CsvItems::parse(std::string_view line, ItemBlock& block, std::size_t i) const {
   block.clear_row(i);
+  unsigned met = 0;
   try {
     const auto& views = block.views();
     std::vector<std::size_t> filled(views.size());
@@ -226,13 +250,15 @@ void CsvItems::parse(std::string_view line, ItemBlock& block, std::size_t i) con
       float& value = rows[v][j];
       const char* end = cell.data() + cell.size();
       // The fast way for what is plainly a number; whole numbers of many digits go the way that checks them.
-      if (cell.size() < 8 || cell.find('.') != std::string_view::npos)
+      const bool point = (cell.size() >= 8 || separator_ != ',') && cell.find('.') != std::string_view::npos;
+      if (cell.size() < 8 || point)
         if (parse_json_number(cell.data(), end, value) == end && !cell.empty()) {
+          if (point) met |= kPoint;
           ++filled[v];
           continue;
         }
       const auto name = [&] { return cell_names_.empty() ? std::to_string(k) : "'" + cell_names_[k] + "'"; };
-      if (!parse_cell(cell, value) || std::isinf(value))
+      if (!read_number(cell, value, met) || std::isinf(value))
         fail(Exit::data, "column {}: '{}' is not a number that float32 holds", name(),
              utf8_or_latin1(trim(cell).substr(0, 40)));
       filled[v] += !std::isnan(value);
@@ -257,6 +283,7 @@ void CsvItems::parse(std::string_view line, ItemBlock& block, std::size_t i) con
     block.clear_row(i);
     throw;
   }
+  return separator_ == ',' ? 0 : met;
 }
 
 }  // namespace lacuna

@@ -29,8 +29,13 @@ class CsvItems {
   char separator() const { return separator_; }
   std::string told() const;  // what was decided, for stderr
 
-  // Parses a line into row i of the block; Exit::data on error, the row is then cleared. Re-entrant.
-  void parse(std::string_view line, ItemBlock& block, std::size_t i) const;
+  // R writes no name for the column of ids: where the first item has a cell more than there are names, its first cell
+  // is the id. Before the first parse().
+  void see_first_item(std::string_view line);
+  // Parses a line into row i of the block; Exit::data on error, the row is then cleared. Re-entrant. Where the separator
+  // is not the comma, numbers may have decimal commas: what was met is returned, for somebody who knows all lines.
+  static constexpr unsigned kPoint = 1, kComma = 2;
+  unsigned parse(std::string_view line, ItemBlock& block, std::size_t i) const;
 
  private:
   static constexpr std::size_t kNone = static_cast<std::size_t>(-1);
@@ -38,6 +43,7 @@ class CsvItems {
     std::size_t view = kNone, column = 0;  // view kNone: the id
   };
   std::vector<std::string> split(std::string_view line) const;
+  bool read_number(std::string_view cell, float& value, unsigned& met) const;
   bool next_cell(std::string_view& rest, std::string_view& cell, std::string& scratch) const;
   void match_names(const std::vector<std::string>& cells, const std::vector<ViewShape>& views);
   void match_order(std::size_t width, const std::vector<ViewShape>& views);

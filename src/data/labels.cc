@@ -42,6 +42,11 @@ Code code_of(const std::string& name, bool has_minus, bool has_zero, const std::
 
 Matrix<std::int8_t> decode_labels(MatrixView<const float> values, const std::string& code,
                                   const std::string& where, const std::vector<std::string>& columns) {
+  Matrix<std::int8_t> out(values.rows, values.cols);
+  if (code == "any") {  // nobody looks at them
+    std::ranges::fill(out.values(), kUnknown);
+    return out;
+  }
   bool has_minus = false, has_zero = false;
   for (std::size_t i = 0; i < values.rows; ++i)
     for (float x : values.row(i)) {
@@ -49,7 +54,6 @@ Matrix<std::int8_t> decode_labels(MatrixView<const float> values, const std::str
       has_zero |= x == 0;
     }
   const Code meaning = code_of(code, has_minus, has_zero, where);
-  Matrix<std::int8_t> out(values.rows, values.cols);
   for (std::size_t i = 0; i < values.rows; ++i)
     for (std::size_t j = 0; j < values.cols; ++j) {
       const float x = values(i, j);

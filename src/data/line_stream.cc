@@ -3,10 +3,12 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <unistd.h>
+#include <zlib.h>
 
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <new>
 
 #include "base/error.h"
 #include "base/text.h"
@@ -19,6 +21,48 @@ constexpr std::size_t kBulk = std::size_t{16} << 20;  // taken along with the fi
 
 }  // namespace
 
+// Of gzip, which may hold several streams one after another.
+class LineStream::Unpacking {
+ public:
+  explicit Unpacking(std::string packed) : packed_(std::move(packed)) {
+    if (inflateInit2(&stream_, 16 + MAX_WBITS) != Z_OK) throw std::bad_alloc();
+  }
+  ~Unpacking() { inflateEnd(&stream_); }
+  Unpacking(const Unpacking&) = delete;
+  Unpacking& operator=(const Unpacking&) = delete;
+
+  void give(std::string_view packed) { packed_.assign(packed), used_ = 0; }
+  bool whole() const { return between_; }  // nothing is missing behind what was unpacked
+  // Up to a chunk; 0 = it needs more. False if the bytes are damaged.
+  bool take(char* to, std::size_t& count) {
+    stream_.next_out = reinterpret_cast<Bytef*>(to);
+    stream_.avail_out = kChunk;
+    while (stream_.avail_out > 0 && (used_ < packed_.size() || pending_)) {
+      if (between_) inflateReset(&stream_);
+      between_ = false;
+      stream_.next_in = reinterpret_cast<Bytef*>(packed_.data() + used_);
+      stream_.avail_in = static_cast<uInt>(packed_.size() - used_);
+      const int result = inflate(&stream_, Z_NO_FLUSH);
+      used_ = packed_.size() - stream_.avail_in;
+      pending_ = result == Z_OK && stream_.avail_out == 0;
+      if (result == Z_STREAM_END)
+        between_ = true;
+      else if (result == Z_BUF_ERROR)
+        break;
+      else if (result != Z_OK)
+        return false;
+    }
+    count = kChunk - stream_.avail_out;
+    return true;
+  }
+
+ private:
+  z_stream stream_{};
+  std::string packed_;
+  std::size_t used_ = 0;
+  bool between_ = false, pending_ = false;
+};
+
 LineStream::LineStream(int fd, std::string name, std::size_t longest)
     : fd_(fd), name_(std::move(name)), longest_(longest) {
 #ifdef F_SETPIPE_SZ
@@ -27,21 +71,56 @@ LineStream::LineStream(int fd, std::string name, std::size_t longest)
 #endif
 }
 
-bool LineStream::fill(bool wait) {
-  if (ended_) return false;
-  if (!wait) {
-    pollfd ready{fd_, POLLIN, 0};
-    if (poll(&ready, 1, 0) <= 0) return false;
-  }
-  const std::size_t size = buffer_.size();
-  buffer_.resize(size + kChunk);
+LineStream::~LineStream() = default;
+
+bool LineStream::ready(bool wait) const {
+  pollfd ready{fd_, POLLIN, 0};
+  return wait || poll(&ready, 1, 0) > 0;
+}
+
+std::size_t LineStream::read_some(char* to) {
   ssize_t n = 0;
-  do n = ::read(fd_, buffer_.data() + size, kChunk);
+  do n = ::read(fd_, to, kChunk);
   while (n < 0 && errno == EINTR);
   if (n < 0) fail(Exit::data, "{}: reading failed after line {}: {}", name_, number_, std::strerror(errno));
-  buffer_.resize(size + static_cast<std::size_t>(n));
+  return static_cast<std::size_t>(n);
+}
+
+std::size_t LineStream::unpack_some(char* to, bool wait, bool& there) {
+  std::string packed;
+  for (;;) {
+    std::size_t count = 0;
+    if (!unpacking_->take(to, count)) fail(Exit::data, "{}: damaged gzip after line {}", name_, number_);
+    if (count > 0) return count;
+    if (!(there = ready(wait))) return 0;
+    packed.resize(kChunk);
+    packed.resize(read_some(packed.data()));
+    if (packed.empty()) {
+      if (!unpacking_->whole())
+        fail(Exit::data, "{}: the gzip stream is cut off after line {}", name_, number_);
+      return 0;
+    }
+    unpacking_->give(packed);
+  }
+}
+
+bool LineStream::fill(bool wait) {
+  if (ended_ || (!unpacking_ && !ready(wait))) return false;
+  const std::size_t size = buffer_.size();
+  buffer_.resize(size + kChunk);
+  bool there = true;
+  const std::size_t n =
+      unpacking_ ? unpack_some(buffer_.data() + size, wait, there) : read_some(buffer_.data() + size);
+  buffer_.resize(size + n);
+  if (!there) return false;
   ended_ = n == 0;
   if (!started_ && (buffer_.size() >= 3 || ended_)) {
+    if (!unpacking_ && buffer_.starts_with("\x1F\x8B")) {
+      unpacking_ = std::make_unique<Unpacking>(std::move(buffer_));
+      buffer_.clear();
+      ended_ = false;
+      return fill(wait);
+    }
     started_ = true;
     if (buffer_.starts_with("\xEF\xBB\xBF")) begin_ = scanned_ = 3;
     if (buffer_.starts_with("\xFF\xFE") || buffer_.starts_with("\xFE\xFF"))

@@ -1,9 +1,11 @@
 // Lines as they come in through a pipe, a terminal or a file: it waits for the first one and takes with it
 // whatever else is there already. So a line gets its answer before the next one is sent, and a full pipe is
-// read in bulk. Memory is bounded: of a line longer than the limit only the fact is kept.
+// read in bulk. Memory is bounded: of a line longer than the limit only the fact is kept. What begins as gzip does is
+// unpacked as it comes.
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -20,6 +22,7 @@ class LineStream {
 
   // Reads from an open descriptor, which stays the caller's. `longest`: bytes of a line.
   LineStream(int fd, std::string name, std::size_t longest);
+  ~LineStream();
 
   // Waits for a line; gives up to `most` of those that are there. Blank lines are left out. False at the end.
   // Exit::data if reading fails.
@@ -29,13 +32,18 @@ class LineStream {
   std::size_t longest() const { return longest_; }
 
  private:
-  bool fill(bool wait);  // false: the end, or nothing there without waiting
+  class Unpacking;
+  bool fill(bool wait);             // false: the end, or nothing there without waiting
+  bool ready(bool wait) const;      // there is something to read, or it may be waited for
+  std::size_t read_some(char* to);  // at most a chunk; 0 at the end
+  std::size_t unpack_some(char* to, bool wait, bool& there);
   bool cut(Line& line);  // the next whole line of the buffer
 
   int fd_;
   std::string name_, buffer_;
   std::size_t longest_, begin_ = 0, scanned_ = 0, number_ = 0;
   bool skipping_ = false, ended_ = false, started_ = false;
+  std::unique_ptr<Unpacking> unpacking_;
 };
 
 }  // namespace lacuna

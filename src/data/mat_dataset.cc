@@ -93,7 +93,7 @@ void read_labels(const MatValue& label, bool transpose, const ReadOptions& optio
   }
   if (transpose) values = transposed(values);
   std::set<float> different;
-  if (values.cols() == 1 && options.label_code == "auto")
+  if (values.cols() == 1 && (options.label_code == "auto" || options.label_code == "any"))
     for (std::size_t i = 0; i < values.rows() && different.size() <= 3; ++i)
       if (!std::isnan(values(i, 0))) different.insert(values(i, 0));
   if (std::ranges::any_of(different, [](float x) { return x > 1 && x == std::floor(x); })) {

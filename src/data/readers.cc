@@ -274,11 +274,14 @@ FlatTable read_table(const std::string& path, const std::string& format, const R
   return form.read_table(path, options);
 }
 
-Dataset read_dataset(const std::string& path, const ReadOptions& options) {
+Dataset read_dataset(const std::string& path, const ReadOptions& asked) {
   std::error_code error;
   if (!fs::exists(path, error)) fail(Exit::data, "{}: there is no such file or folder", path);
-  const FileForm& form = form_of(path, options.format);
-  if (!options.allow_idle) refuse_idle(form, options, path);
+  const FileForm& form = form_of(path, asked.format);
+  if (!asked.allow_idle) refuse_idle(form, asked, path);
+  ReadOptions options = asked;
+  if (!options.needs_views) options.empty = "zero";
+  if (!options.needs_labels) options.label_code = "any";
   const bool folder = fs::is_directory(path, error), native = form.read == read_toml_dataset;
   Dataset data;
   if (native) {

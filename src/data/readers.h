@@ -37,6 +37,8 @@ struct ReadOptions {
   bool several_tables = false;    // a column to ignore need not be in this one
   bool allow_non_finite = false;  // for those who report such values; everybody else refuses them
   bool labels_declared = false;   // the user could have named labels: not in predict
+  // What the caller looks at: values of the rest are not refused.
+  bool needs_views = true, needs_labels = true;
   bool allow_idle = false;        // options that mean nothing to the form: for those who read several data sets
 };
 

@@ -20,8 +20,10 @@ constexpr float kEdge =
 // Why a method that is no network cannot be written as one; empty if it can.
 std::string obstacle(const std::string& method) {
   if (method == "prior") return "it does not look at the items: its scores are the label frequencies";
-  if (method == "cdmm" || method == "lvsl" || method == "glocal")
-    return "it compares new items with its training rows by kernels or factors, which is no network";
+  if (method == "cdmm" || method == "lvsl")
+    return "it compares new items with its training rows by kernels, which is no network";
+  if (method == "glocal")
+    return "it is a linear map of the one view that it keeps, which is not written here";
   return "it is not a network";
 }
 bool is_network(const std::string& method) {

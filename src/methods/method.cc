@@ -137,7 +137,8 @@ std::string method_of_preset(const std::string& preset) {
          join(owners, ", "));
   std::vector<std::string> all;
   for (const Entry& entry : kMethods)
-    for (const auto& name : entry.make()->presets()) all.push_back(name);
+    for (const auto& name : entry.make()->presets())
+      if (std::find(all.begin(), all.end(), name) == all.end()) all.push_back(name);
   fail(Exit::usage, "no method has a preset '{}'{} (there are {})", preset, did_you_mean(preset, all),
        join(all, ", "));
 }

@@ -1,0 +1,190 @@
+#include "cli/item_stream.h"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+
+#include "base/error.h"
+#include "base/text.h"
+#include "base/threads.h"
+#include "cli/text_out.h"
+#include "data/forms.h"
+#include "data/jsonl.h"
+#include "data/text_file.h"
+
+namespace lacuna::cli {
+namespace {
+
+constexpr std::size_t kMostRows = 2048, kBlockBytes = std::size_t{64} << 20;
+
+int opened(const std::string& path) {
+  const int fd = path == "-" ? STDIN_FILENO : ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  if (fd < 0) fail(Exit::data, "{}: cannot be read: {}", path, std::strerror(errno));
+  return fd;
+}
+
+// An honest line needs no more: text of every number, or of an index and a value, and the names.
+std::size_t longest_line(const std::vector<ViewShape>& views) {
+  std::size_t bytes = std::size_t{1} << 20;
+  for (const auto& view : views) bytes += 64 * view.columns;
+  return bytes;
+}
+
+bool is_json_name(const std::string& path) {
+  const std::string ending = ending_of(path);
+  return ending == ".jsonl" || ending == ".ndjson";
+}
+
+std::string form_of(const std::string& path, const std::string& from, char first, const std::string& name) {
+  if (from != "auto") return from;
+  if (ending_of(path) == ".tsv") return "tsv";
+  if (first == '[')
+    fail(Exit::data,
+         "{}: begins with '[': a JSON document, where one object a line is read (jq -c '.[]' makes lines of "
+         "a list)",
+         name);
+  return first == '{' ? "jsonl" : "csv";
+}
+
+}  // namespace
+
+bool is_item_stream(const std::string& path, const std::string& from) {
+  return is_stream_path(path) || is_json_name(path) || from == "jsonl" ||
+         (from == "tsv" && ending_of(path) != ".tsv");
+}
+
+void check_named_form(const std::string& path, const std::string& from, const char* flag) {
+  if (from == "auto" || is_stream_path(path)) return;
+  const std::string ending = ending_of(path);
+  std::string named = is_json_name(path) ? "jsonl" : ending == ".tsv" ? "tsv" : "";
+  for (const FileForm& form : forms())
+    if (named.empty() && std::ranges::find(form.endings, ending) != form.endings.end()) named = form.name;
+  if (!named.empty() && named != from)
+    fail(Exit::usage, "{}: its name says {}, --{} says {}; omit --{}, or rename the file", path, named, flag,
+         from, flag);
+}
+
+std::vector<std::string> given_to_read(const Options& options) {
+  std::vector<std::string> names;
+  for (const Option& option : options.all())
+    if (option.given && option.group == "reading the data") names.push_back(option.name);
+  return names;
+}
+
+ItemStream::ItemStream(Settings settings, const Model& model)
+    : settings_(std::move(settings)),
+      views_(model.view_shapes(settings_.read.empty)),
+      name_(settings_.path == "-" ? "standard input" : settings_.path),
+      fd_(opened(settings_.path)),
+      stream_(fd_, name_, longest_line(views_)),
+      block_(views_, std::min(kMostRows, ItemBlock::rows_for(views_, kBlockBytes))) {
+  form_ = form_of(settings_.path, settings_.read.format, stream_.peek(), name_);
+  if (form_ != "jsonl" && form_ != "csv" && form_ != "tsv")
+    fail(Exit::usage, "{}: a stream holds jsonl, csv or tsv, not {}", name_, form_);
+  for (const auto& option : settings_.given) {
+    if (option == "from" || option == "format" || option == "empty") continue;
+    const bool of_tables = option == "header" || option == "id-column";
+    if (of_tables && form_ != "jsonl") continue;
+    fail(Exit::usage, "{}: --{} has no effect on {}", name_, option,
+         of_tables ? "lines of JSON, whose items name their id and their views"
+                   : "lines that come in; it is for data sets. In a stream columns are matched by name, or "
+                     "in order");
+  }
+  if (form_ != "jsonl") open_table();
+}
+
+ItemStream::~ItemStream() {
+  if (fd_ != STDIN_FILENO) ::close(fd_);
+}
+
+// Looks at the names and at the first item: R leaves the name of the ids out, so that items have a cell more.
+void ItemStream::open_table() {
+  if (!stream_.next(1, lines_)) return;
+  if (lines_[0].too_long)
+    fail(Exit::data, "{}: the first line is longer than {} bytes", name_, stream_.longest());
+  try {
+    table_.emplace(
+        lines_[0].text, views_,
+        CsvItemsOptions{form_ == "tsv" ? '\t' : '\0', settings_.read.header, settings_.read.id_column});
+  } catch (const Error& error) {
+    fail(error.code(), "{}: {}", name_, error.what());
+  }
+  waiting_ = true;
+  if (table_->has_header()) {
+    waiting_ = stream_.next(block_.capacity(), lines_);
+    if (waiting_ && !lines_[0].too_long) table_->see_first_item(lines_[0].text);
+  }
+  if (table_->separator() == '\t') form_ = "tsv";
+  if (!settings_.quiet) fmt::print(stderr, "{}: {}\n", name_, table_->told());
+}
+
+void ItemStream::parse(std::size_t i) {
+  errors_[i].clear();
+  decimals_[i] = 0;
+  try {
+    if (lines_[i].too_long) {
+      block_.clear_row(i);
+      fail(Exit::data, "the line is longer than {} bytes", stream_.longest());
+    }
+    if (table_)
+      decimals_[i] = table_->parse(lines_[i].text, block_, i);
+    else
+      parse_item(lines_[i].text, block_, i);
+  } catch (const Error& error) {
+    errors_[i] = error.what();
+  }
+}
+
+void ItemStream::settle(std::size_t i) {
+  if (errors_[i].empty() && decimals_[i] != 0) {
+    if (decimal_ == 0) decimal_ = decimals_[i], decimal_line_ = lines_[i].number;
+    if (decimals_[i] != decimal_ || decimal_ == (CsvItems::kPoint | CsvItems::kComma)) {
+      if (decimal_line_ == lines_[i].number) decimal_ = 0;  // it has both
+      errors_[i] =
+          decimal_ == 0
+              ? std::string("has numbers with decimal commas and others with points, so that neither is sure")
+              : fmt::format("has a decimal {}, and line {} a decimal {}, so that neither is sure",
+                            decimal_ == CsvItems::kPoint ? "comma" : "point", decimal_line_,
+                            decimal_ == CsvItems::kPoint ? "point" : "comma");
+      block_.clear_row(i);
+    }
+  }
+  if (!errors_[i].empty()) {
+    if (first_error_.empty()) first_error_ = fmt::format("line {}: {}", lines_[i].number, errors_[i]);
+    ++bad_lines_;
+    return;
+  }
+  if (block_.id(i).empty()) block_.set_id(i, std::to_string(items_ + bad_lines_), true);
+  ++items_;
+  without_view_ += !block_.has_any(i);
+}
+
+bool ItemStream::next() {
+  if (!broken_.empty()) return false;
+  if (!waiting_ && !stream_.next(block_.capacity(), lines_)) return false;
+  waiting_ = false;
+  errors_.resize(lines_.size());
+  decimals_.resize(lines_.size());
+  parallel_for(lines_.size(), 16, [&](std::size_t begin, std::size_t end) {
+    for (std::size_t i = begin; i < end; ++i) parse(i);
+  });
+  for (std::size_t i = 0; i < lines_.size(); ++i) {
+    settle(i);
+    if (!settings_.strict || errors_[i].empty()) continue;
+    broken_ = first_error_;
+    lines_.resize(i);
+  }
+  return true;
+}
+
+void ItemStream::check_any() const {
+  if (items_ == 0 && bad_lines_ > 0)
+    fail(Exit::data, "{}: none of its {} lines could be read; the first: {}", name_, bad_lines_,
+         first_error_);
+}
+
+}  // namespace lacuna::cli
