@@ -32,6 +32,7 @@ prepare() { # NAME FILE: model, ONNX file and requests
   "$python" "$here/serve_requests.py" "$work/$1.npz" "$1" "$work" 1 256 > /dev/null
 }
 start() { # NAME: sets ours, our_port, peer, peer_port
+  rm -f "$work/ours.log" "$work/peer.port" # those of the server before
   "$lacuna" serve "m=$work/$1.safetensors" --listen 127.0.0.1:0 --precision f32 2> "$work/ours.log" &
   ours=$!
   servers="$servers $ours"
@@ -43,7 +44,7 @@ start() { # NAME: sets ours, our_port, peer, peer_port
     while [ ! -s "$work/peer.port" ]; do sleep .1; done
     peer_port=$(cat "$work/peer.port")
   fi
-  while ! grep -q '^listening on' "$work/ours.log"; do sleep .1; done
+  while ! grep -qs '^listening on' "$work/ours.log"; do sleep .1; done
   our_port=$(sed -n 's|^listening on http://127.0.0.1:||p' "$work/ours.log")
 }
 stop() {
