@@ -54,8 +54,11 @@ void check_outputs(const Options& options) {
     for (std::size_t j = i + 1; j < outputs.size(); ++j)
       if (outputs[i] != "-" &&
           std::filesystem::weakly_canonical(outputs[i]) == std::filesystem::weakly_canonical(outputs[j]))
-        fail(Exit::usage, "{} and {} are the same file: one output would replace the other", outputs[i],
-             outputs[j]);
+        fail(Exit::usage, "{} and {} are the same file: one output would replace the other{}", outputs[i],
+             outputs[j],
+             outputs[i].ends_with(kHistoryEnding) || outputs[i].ends_with(kCheckpointEnding)
+                 ? fmt::format(" (MODEL{} and MODEL{} lie beside a MODEL)", kHistoryEnding, kCheckpointEnding)
+                 : "");
 }
 
 namespace {
