@@ -4,11 +4,13 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <chrono>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <map>
 #include <sstream>
+#include <thread>
 
 #include "base/error.h"
 #include "base/files.h"
@@ -327,6 +329,23 @@ TEST_F(PaperProgram, TheTimesAreThoseOfTheMethodsAsTheyAre) {
       EXPECT_EQ(resolved_options(cell.spec), resolved_options(timed.spec)) << cell.spec.method.text();
     }
   }
+}
+
+TEST_F(PaperProgram, AFitOfHoursIsAnnouncedBeforeItStarts) {
+  Process process({"bench", "table", "--data", folder_ / "tiny.npz", "--methods", "prior,mtd:authors",
+                   "--set", "epochs=100000000", "--repeats", "1", "--out", folder_ / "long"});
+  const auto told = [&] {
+    return process.errors_so_far().find("mtd:authors on " + data_name_ + ", table: about");
+  };
+  for (int tries = 0; tries < 3000 && process.errors_so_far().find("done") == std::string::npos; ++tries)
+    std::this_thread::sleep_for(std::chrono::milliseconds(10));
+  process.send(SIGINT);
+  const Ended ended = process.wait();
+  EXPECT_EQ(ended.code, 130) << ended.err;
+  ASSERT_NE(told(), std::string::npos) << ended.err;
+  EXPECT_LT(told(), ended.err.find("done")) << "before the first cell";
+  EXPECT_EQ(ended.err.find("prior on " + data_name_ + ", table: about"), std::string::npos)
+      << "it takes no time";
 }
 
 // Several data sets, with and without gaps: every LaTeX file of the folder fits into one document.

@@ -9,16 +9,15 @@ if [ $# -lt 3 ]; then sed -n '2,6s/^# //p' "$0" >&2; exit 2; fi
 lacuna=$1 data=$2 folder=$3
 shift 3
 processes=2 device=cuda experiment=table dry=
-while getopts p:d:x:n flag; do
-  case $flag in
-    p) processes=$OPTARG ;;
-    d) device=$OPTARG ;;
-    x) experiment=$OPTARG ;;
-    n) dry=1 ;;
-    *) exit 2 ;;
+while [ $# -gt 0 ]; do
+  case $1 in
+    -p) processes=$2 && shift 2 ;;
+    -d) device=$2 && shift 2 ;;
+    -x) experiment=$2 && shift 2 ;;
+    -n) dry=1 && shift ;;
+    *) break ;;
   esac
 done
-shift $((OPTIND - 1))
 threads=$((($(nproc) + processes - 1) / processes))
 bench() {
   "$lacuna" bench "$experiment" --data "$data" --out "$folder" --settings paper --repeats 10 --device "$device" \

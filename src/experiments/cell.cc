@@ -367,9 +367,14 @@ Cost estimate_cell(const CellSpec& spec, Shelf& shelf) {
   cost.core_seconds *=
       static_cast<double>(model.members_planned()) * static_cast<double>(spec.tune > 0 ? spec.tune + 1 : 1);
   for (std::size_t v = 0; v < data.views.size(); ++v) {
-    const double cells = static_cast<double>(data.rows) * static_cast<double>(data.views[v].columns());
+    const auto columns = static_cast<double>(data.views[v].columns()),
+               present = static_cast<double>(size.present[v]);
+    const double cells = static_cast<double>(data.rows) * columns;
     cost.bytes += 4 * cells + 4 * static_cast<double>(size.rows) * static_cast<double>(size.columns[v]);
-    cost.core_seconds += (fewer ? 1e-8 * static_cast<double>(components) : 1e-8) * cells + 1e-8 * cells;
+    cost.core_seconds += 2e-8 * cells;
+    if (fewer)  // the smaller Gram matrix of the instances to learn from, and the projection of all
+      cost.core_seconds += 1e-10 * (present * columns * std::min(present, columns) +
+                                    2 * static_cast<double>(components) * cells);
   }
   return cost;
 }

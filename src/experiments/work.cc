@@ -162,6 +162,7 @@ BenchOutcome work_off(std::span<const Plan> plans, const BenchOptions& options, 
       std::this_thread::sleep_for(std::chrono::seconds(1));
     }
   }
+  store.sweep();  // a process that was killed just before may have been seen as alive at first
   for (const State state : states) {
     outcome.done += state == State::done;
     outcome.failed += state == State::failed;

@@ -38,7 +38,7 @@ Cost expand_shrink_cost(const FitSize& size, std::size_t constants, const Expand
       side = std::min(c, members / std::max(c, 1.));
   const double products = 3 * n * c * c + 4 * features * c + 3 * members * c * side;
   const double eigen = c * c * c + c * side * side * side;
-  return {static_cast<double>(options.iterations) * (products / 20e9 + eigen * 12 / 2e9),
+  return {static_cast<double>(options.iterations) * (products / 20e9 + eigen * 12 / 8e9),
           8 * (c * (6 * n + 3 * members) + features)};
 }
 

@@ -52,7 +52,7 @@ struct FitSize {
   std::vector<std::size_t> columns, present;  // of each prepared view; rows that have it
   double positives = 0;                       // known ones, over all rows and labels
 };
-// What it will take, by the method's own arithmetic: within a factor of two or so.
+// What it will take, by the method's own arithmetic; docs/experiments.md has how far that was off.
 struct Cost {
   double core_seconds = 0, bytes = 0;  // 0: next to nothing
 };
