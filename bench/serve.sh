@@ -56,8 +56,8 @@ rate() { # PORT STEM CONNECTIONS: requests a second
   grep -E 'Non-2xx|Socket errors' "$work/wrk.log" >&2 || true
   sed -n 's|^Requests/sec: *||p' "$work/wrk.log"
 }
-p99() { # PORT STEM RATE: milliseconds at half of the rate
-  "$build/bench/constant_rate" "$1" /v2/models/m/infer "$2" "$(cat "$2.json-bytes")" "$(echo "$3 / 2" | bc -l)" "$seconds" 64 |
+p99() { # PORT STEM RATE: milliseconds at so many requests a second
+  "$build/bench/constant_rate" "$1" /v2/models/m/infer "$2" "$(cat "$2.json-bytes")" "$3" "$seconds" 64 |
     sed 's/.*"p99": \([0-9.a-z]*\).*/\1/'
 }
 row() { # WHAT OURS PEER
@@ -66,28 +66,31 @@ row() { # WHAT OURS PEER
 echo "load of the machine before: $(cut -d' ' -f1-3 /proc/loadavg)" >&2
 row "what" "lacuna serve" "node + ort"
 row "---" "---" "---"
-single() { # NAME KIND WHAT
+single() { # NAME KIND WHAT RATE: the most of each, then p99 of both at RATE a second and of each at half of its most
   stem=$work/$1-1-$2
   mine=$(rate "$our_port" "$stem" 64)
   theirs="-"
   [ -n "$peer_port" ] && theirs=$(rate "$peer_port" "$stem" 64)
   row "$3, $2: requests a second" "$mine" "$theirs"
-  late=$(p99 "$our_port" "$stem" "$mine")
+  late=$(p99 "$our_port" "$stem" "$4")
   peer_late="-"
-  [ -n "$peer_port" ] && peer_late=$(p99 "$peer_port" "$stem" "$theirs")
-  row "$3, $2: p99 at half of it, ms" "$late" "$peer_late"
+  [ -n "$peer_port" ] && peer_late=$(p99 "$peer_port" "$stem" "$4")
+  row "$3, $2: p99 at $4 a second, ms" "$late" "$peer_late"
+  late=$(p99 "$our_port" "$stem" "$(echo "$mine / 2" | bc -l)")
+  [ -n "$peer_port" ] && peer_late=$(p99 "$peer_port" "$stem" "$(echo "$theirs / 2" | bc -l)")
+  row "$3, $2: p99 at half of its own most, ms" "$late" "$peer_late"
 }
 memory() { awk '/VmRSS/ {print $2}' "/proc/$ours/status"; }
 
 prepare emotions "$data/emotions/emotions.mat"
 start emotions
-single emotions binary "emotions"
-single emotions json "emotions"
+single emotions binary "emotions" 7500
+single emotions json "emotions" 5000
 stop
 prepare corel5k "$data/corel5k/corel5k_six_view.mat"
 start corel5k
-single corel5k binary "Corel5k"
-single corel5k json "Corel5k"
+single corel5k binary "Corel5k" 1250
+single corel5k json "Corel5k" 200
 stem=$work/corel5k-256-binary
 mine=$(rate "$our_port" "$stem" 4)
 theirs=-

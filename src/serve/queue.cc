@@ -7,6 +7,11 @@
 #include "base/alone.h"
 
 namespace lacuna::serve {
+namespace {
+
+constexpr int kPatience = 2;  // delays that a request waits for a busy worker before a free one takes it
+
+}  // namespace
 
 // Where the rows of several requests come together; kept from batch to batch.
 struct BatchQueue::Scratch {
@@ -55,8 +60,9 @@ std::vector<Job> BatchQueue::take(std::unique_lock<std::mutex>& lock) {
       news_.wait(lock);
       continue;
     }
-    const auto leaves = jobs_.front().since + delay;
-    if (ending_ || rows_ >= full || arriving_ == 0 || Clock::now() >= leaves) break;
+    // What waits while a worker is busy soon leaves with it, as one batch: two half batches at once cost more.
+    const auto leaves = jobs_.front().since + delay * (busy_ > 0 ? kPatience : 1);
+    if (ending_ || rows_ >= full || (arriving_ == 0 && busy_ == 0) || Clock::now() >= leaves) break;
     news_.wait_until(lock, leaves);
   }
   // The oldest request, and those after it that go to the same model, up to a full batch.
@@ -83,10 +89,13 @@ void BatchQueue::work() {
     for (;;) {
       std::unique_lock lock(mutex_);
       std::vector<Job> batch = take(lock);
-      lock.unlock();
       if (batch.empty()) return;
+      ++busy_;
+      lock.unlock();
       news_.notify_one();  // there may be more for another worker
       predict(batch, scratch);
+      lock.lock();
+      --busy_;
     }
   });
 }

@@ -1,6 +1,7 @@
 // Gathers waiting requests into one call of the model, because a batch costs little more than a row. A batch leaves
 // when it is full, when its oldest request has waited for the bounded delay, or at once when no further request is
-// being read. Each worker predicts in its own thread alone.
+// being read. While a worker is busy, requests wait for it a few delays before another worker takes them. Each worker
+// predicts in its own thread alone.
 #pragma once
 
 #include <atomic>
@@ -60,6 +61,7 @@ class BatchQueue {
   std::condition_variable news_;
   std::deque<Job> jobs_;
   std::size_t rows_ = 0;
+  int busy_ = 0;  // workers that predict
   std::atomic<int> arriving_{0};
   bool ending_ = false;
   std::vector<std::thread> workers_;
