@@ -99,6 +99,7 @@ const std::vector<Mistake>& mistakes() {
       {"a column too few", "predict {}/model {}/fewer --out {}/s.csv", 4, {"not there ('g3')"}},
       {"an unknown view", "predict {}/model {}/views --out {}/s.csv", 4, {"the model has no view 'dna'", "rna"}},
       {"a table of no known name", "predict {}/model {}/some.csv --out {}/s.csv", 4, {"--views NAME", "img, rna"}},
+      {"tags for scores", "evaluate {}/tags.csv {}/data.npz", 3, {"holds the tags of each item", "without --top"}},
       {"scores of other items", "evaluate {}/few.csv {}/data.npz", 4, {"none of its 1 items ('nobody')"}},
   };
   return list;
@@ -154,6 +155,7 @@ class Mistakes : public testing::TestWithParam<Mistake> {
     put("notes.doc", "nothing");
     put("some.csv", plain);
     put("few.csv", "id,sick,old\nnobody,.5,.5\n");
+    put("tags.csv", "id,labels,scores\nPAT_0001,\"sick;old\",.9;.5\n");
     put("renamed/rna.csv", replaced(plain, "g1", "gene1"));
     put("fewer/rna.csv", "id,g1,g2\nPAT_0000,1,2\n");
     put("views/dna.csv", plain);

@@ -1,6 +1,9 @@
 #include "data/scores.h"
 
+#include <algorithm>
+
 #include "base/error.h"
+#include "base/files.h"
 #include "data/flat_table.h"
 #include "data/npy.h"
 
@@ -32,7 +35,22 @@ Scores read_npz_scores(const std::string& path) {
   return scores;
 }
 
+// What predict writes for people to read has no score for every label.
+void refuse_tags(const std::string& path) {
+  const auto file = MappedFile::open(path);
+  const std::string_view text = file->text();
+  std::string header(text.substr(0, text.find_first_of("\r\n")));
+  std::ranges::replace(header, '\t', ',');
+  if (header.starts_with("id,labels,scores") || header.starts_with("id,rank,label"))
+    fail(Exit::data,
+         "{}: holds the tags of each item ('{}'), not a score for every label; evaluate reads what predict "
+         "writes without "
+         "--top, --labels and --format long",
+         path, header);
+}
+
 Scores read_csv_scores(const std::string& path) {
+  refuse_tags(path);
   FlatTable table = read_csv(path, {});
   Scores scores;
   scores.values = std::get<Table<float>>(table.values);
