@@ -46,9 +46,10 @@ struct Held {
 // The books of a server that nobody talks to but us.
 void expect_balanced(const ServeProcess& server) {
   std::map<std::string, double> counters;
-  comes_true([&] {  // connections are closed a little later than we see it
+  comes_true([&] {  // connections are closed, and counted as closed, a little later than we see it
     counters = server.counters();
-    return counters["lacuna_connections_open"] == 1;
+    return counters["lacuna_connections_open"] == 1 &&
+           counters["lacuna_connections_accepted_total"] == counters["lacuna_connections_closed_total"] + 1;
   });
   double answered = 0;
   for (const auto& [name, value] : counters)
