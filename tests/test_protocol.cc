@@ -41,15 +41,36 @@ TEST(Protocol, SplitWithoutFolds) {
 
 TEST(Protocol, RowsWithoutAViewAreNotLearnedFrom) {
   const Dataset data = data_with_bare_rows();
-  for (const auto i : learning_rows(select_all(data), .15, 3).learn.rows) EXPECT_LT(i, 91u);
+  const auto split = learning_rows(select_all(data), .15, 3);
+  for (const auto i : split.learn.rows) EXPECT_LT(i, 91u);
+  for (const auto i : split.val.rows) EXPECT_LT(i, 91u);
+  EXPECT_EQ(split.val.rows.size(), 13u);  // of 91
+  EXPECT_EQ(split.without_view, 10u);
   MaskOptions mask;
   mask.repeats = 2;
   const Folds folds = make_folds(data, mask);
   const auto rows = learning_rows(data, folds, 1);
   EXPECT_LT(rows.learn.rows.size(), folds.train_rows());
   for (const auto i : rows.learn.rows) EXPECT_LT(i, 91u);
+  for (const auto i : rows.val.rows) EXPECT_LT(i, 91u);
+  EXPECT_EQ(rows.without_view + rows.learn.rows.size() + rows.val.rows.size(),
+            folds.part_rows(1, Part::train).size() + folds.part_rows(1, Part::val).size());
   EXPECT_TRUE(rows.learn.hide_labels);
   EXPECT_FALSE(rows.val.hide_labels);
+}
+
+// Rows of which no label is known can be learned from, by their views, and judge nothing.
+TEST(Protocol, RowsWithoutAKnownLabelAreNotHeldOut) {
+  Dataset data = simulate({.rows = 100, .views = 2, .labels = 3, .sizes = {5, 4}, .seed = 4}).data;
+  Matrix<std::int8_t> labels(100, 3);
+  for (std::size_t i = 0; i < 100; ++i)
+    for (std::size_t j = 0; j < 3; ++j) labels(i, j) = i < 40 ? data.labels(i, j) : kUnknown;
+  data.labels = std::move(labels);
+  const auto rows = learning_rows(select_all(data), .25, 3);
+  EXPECT_EQ(rows.val.rows.size(), 10u);
+  EXPECT_EQ(rows.learn.rows.size(), 90u);
+  for (const auto i : rows.val.rows) EXPECT_LT(i, 40u);
+  EXPECT_EQ(rows.without_view, 0u);
 }
 
 TEST(Protocol, OnlyTheAuthorsTestHoldsValidationRows) {

@@ -142,8 +142,14 @@ Model parse_learning(LearningFlags& flags, Options& options, const Arguments& ar
 
 LearningRows rows_to_learn(const LearningFlags& flags, const Source& source) {
   if (const std::string warning = protocol_warning(source.protocol()); !warning.empty()) tell("", {warning});
-  return source.has_folds() ? learning_rows(source.data(), source.folds(), source.fold())
-                            : learning_rows(select_all(source.data()), flags.hold_out, flags.seed);
+  LearningRows rows = source.has_folds()
+                          ? learning_rows(source.data(), source.folds(), source.fold())
+                          : learning_rows(select_all(source.data()), flags.hold_out, flags.seed);
+  if (rows.without_view > 0)
+    tell(flags.source.path,
+         {fmt::format("{} of {} rows have no view: nothing is learned from them, and no figure counts them",
+                      rows.without_view, rows.without_view + rows.learn.rows.size() + rows.val.rows.size())});
+  return rows;
 }
 
 nlohmann::json fingerprint(const LearningFlags& flags, const Source& source, Model& model) {

@@ -95,7 +95,7 @@ int train(const Arguments& arguments) {
          ".h5ad "
          "and .h5mu",
          flags.learning.source.path);
-  const auto [learn, val] = rows_to_learn(flags.learning, source);
+  const auto [learn, val, bare] = rows_to_learn(flags.learning, source);
 
   Progress progress(flags.json_events ? Progress::Style::events
                     : flags.quiet     ? Progress::Style::quiet

@@ -58,23 +58,40 @@ Selection part_of_fold(const Dataset& data, const Folds& folds, std::size_t fold
 
 LearningRows learning_rows(const Dataset& data, const Folds& folds, std::size_t fold) {
   LearningRows rows{select_part(data, folds, fold, Part::train), select_part(data, folds, fold, Part::val)};
+  const std::size_t all = rows.learn.rows.size() + rows.val.rows.size();
   drop_rows_without_view(rows.learn);
+  drop_rows_without_view(rows.val);
+  rows.without_view = all - rows.learn.rows.size() - rows.val.rows.size();
   return rows;
 }
 
 LearningRows learning_rows(const Selection& all, double hold_out, std::uint64_t seed) {
   LearningRows rows{all, all};
-  std::vector<std::uint32_t>& learn = rows.learn.rows;
-  std::size_t held = 0;
-  if (hold_out > 0 && learn.size() > 1) {
-    const auto wanted = static_cast<std::size_t>(std::floor(hold_out * static_cast<double>(learn.size())));
-    held = std::clamp<std::size_t>(wanted, 1, learn.size() - 1);
-  }
-  Random(seed, Purpose::row_order).shuffle(learn);
-  const auto cut = learn.end() - static_cast<std::ptrdiff_t>(held);
-  rows.val.rows.assign(cut, learn.end());
-  learn.erase(cut, learn.end());
+  std::vector<std::uint32_t>&learn = rows.learn.rows, &val = rows.val.rows;
   drop_rows_without_view(rows.learn);
+  rows.without_view = all.rows.size() - learn.size();
+  Random(seed, Purpose::row_order).shuffle(learn);
+  const auto judges = [&](std::size_t i) {  // nothing can be judged by a row of which no label is known
+    for (std::size_t j = 0; j < all.data->label_count(); ++j)
+      if (rows.learn.label(i, j) != kUnknown) return true;
+    return false;
+  };
+  std::vector<std::uint8_t> able(learn.size());
+  for (std::size_t i = 0; i < learn.size(); ++i) able[i] = judges(i);
+  const auto labelled = static_cast<std::size_t>(std::ranges::count(able, 1));
+  std::size_t held = 0;
+  if (hold_out > 0 && labelled > 1) {
+    const auto wanted = static_cast<std::size_t>(std::floor(hold_out * static_cast<double>(labelled)));
+    held = std::clamp<std::size_t>(wanted, 1, labelled - 1);
+  }
+  // The last of the shuffled rows that can judge.
+  val.clear();
+  std::vector<std::uint32_t> rest;
+  for (std::size_t i = learn.size(); i-- > 0;)
+    (able[i] != 0 && val.size() < held ? val : rest).push_back(learn[i]);
+  std::ranges::reverse(val);
+  std::ranges::reverse(rest);
+  learn = std::move(rest);
   return rows;
 }
 

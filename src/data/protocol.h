@@ -7,8 +7,9 @@
 //             rows hold the validation rows, on which the epoch was chosen. It leaks, and whatever comes of
 //             it says so
 //
-// Under both, training rows without any view are left out (nothing can be learned from them), training labels
-// are those the fold leaves known, and the labels of validation and test rows are complete.
+// Under both, training and validation rows without any view are left out (nothing can be learned from them, and
+// nothing said of them), training labels are those the fold leaves known, and the labels of validation and test rows
+// are complete.
 #pragma once
 
 #include <cstdint>
@@ -32,12 +33,13 @@ void apply_protocol(Protocol protocol, Options& settings);
 
 struct LearningRows {
   Selection learn, val;
+  std::size_t without_view = 0;  // rows left out of both
 };
 // The rows of a part of a fold, as predictions and figures use them.
 Selection part_of_fold(const Dataset& data, const Folds& folds, std::size_t fold, Part part,
                        Protocol protocol);
 // The rows that a method learns from and selects on: those of a fold, or, without folds, of a seeded split
-// with `hold_out` of the rows for validation (at least 1, none if 0).
+// with `hold_out` of the rows that have a known label for validation (at least 1, none if 0).
 LearningRows learning_rows(const Dataset& data, const Folds& folds, std::size_t fold);
 LearningRows learning_rows(const Selection& all, double hold_out, std::uint64_t seed);
 

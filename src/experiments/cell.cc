@@ -407,7 +407,7 @@ CellFiles run_cell(const CellSpec& spec, Shelf& shelf, const EpochWatch& watch) 
     folds = &rest_folds;
     fold = 0;
   }
-  const auto [train, val] = learning_rows(*data, *folds, fold);
+  const auto [train, val, bare] = learning_rows(*data, *folds, fold);
   Selection test = part_of_fold(*data, *folds, fold, Part::test, spec.protocol);
   drop_rows_without_view(test);  // as `evaluate` does
   if (test.rows.empty())
