@@ -242,6 +242,16 @@ TEST_F(TrainProgram, AModelForAPipeHasNothingBesideIt) {
   EXPECT_EQ(there, (std::vector<std::string>{"fifo", "model"}));
 }
 
+TEST_F(TrainProgram, TheKeptEpochIsSaid) {
+  const Ended ended = run(command(folder_ / "model", {"--epochs", "12"}));
+  ASSERT_EQ(ended.code, 0) << ended.err;
+  const json history = json::parse(read_text(folder_ / "model.history.json"))["history"];
+  const auto kept = history.back()["kept"].get<int>();
+  EXPECT_GT(kept, 0);
+  EXPECT_NE(ended.out.find("epoch " + std::to_string(kept) + " of 12 kept"), std::string::npos) << ended.out;
+  EXPECT_EQ(ended.out.find("--patience") != std::string::npos, 3 * kept < 12);
+}
+
 TEST_F(TrainProgram, DivergenceHasItsOwnExitCodeAndKeepsTheBestModel) {
   const std::string model = folder_ / "model";
   // The rate rises to an absurd one, so that the first epoch is still sound.

@@ -56,6 +56,12 @@ void tell_bound(const Selection& val) {
       known - positive, static_cast<double>(positive) / static_cast<double>(known));
 }
 
+// Of a single network: the epoch whose parameters were kept, and how many there were. 0 where nothing was selected.
+std::pair<std::int64_t, std::int64_t> kept_epoch(const nlohmann::json& history) {
+  if (history.empty() || history.back().value("member", 0) > 0) return {0, 0};
+  return {history.back().value("kept", std::int64_t{0}), history.back().value("epoch", std::int64_t{0})};
+}
+
 }  // namespace
 
 int train(const Arguments& arguments) {
@@ -160,9 +166,13 @@ int train(const Arguments& arguments) {
     fmt::print("{}\n", document.dump(1));
     return 0;
   }
-  fmt::print("{}: {} on {} rows of {}, {} parameters, {}\n", flags.out, model.method().traits().title,
+  const auto [kept, epochs] = kept_epoch(run.history());
+  fmt::print("{}: {} on {} rows of {}, {} parameters, {}{}\n", flags.out, model.method().traits().title,
              learn.rows.size(), source.data().name, count_text(model.method().parameters()),
-             duration_text(clock_seconds() - begun));
+             duration_text(clock_seconds() - begun),
+             kept > 0 ? fmt::format(", epoch {} of {} kept", kept, epochs) : "");
+  if (kept > 0 && 3 * kept < epochs)
+    fmt::print("the best epoch came early: --patience 20 ends a training 20 epochs after its best\n");
   if (model.validation()) {
     fmt::print("on {} validation rows:", val.rows.size());
     for (std::size_t i = 0; i < metric_names().size(); ++i)
