@@ -357,6 +357,92 @@ TEST_F(Overlap, OfLabelsInAFileOfTheirOwnIsTold) {
       << said;
 }
 
+TEST_F(Overlap, OfATenthOfTheLabelsInAFileOfTheirOwnIsRefused) {
+  cohort("bad", 9, "PAT-{:03}");
+  ReadOptions options;
+  options.label_file = path("bad/labels.csv");
+  const std::string message = refused("bad/rna.csv", options);
+  EXPECT_TRUE(has(message, "only 9 of its 100 ids") && has(message, "is 'PAT_009' the same as 'PAT-009'?"))
+      << message;
+}
+
+TEST_F(Ids, OfTheTableAloneDoNotJoinLabelsInAFileOfTheirOwn) {
+  put("x.csv", "patient,g\np1,1\np2,2\np3,3\n");
+  put("y.csv", "sick\n1\n0\n1\n");  // of p3, p2, p1?
+  ReadOptions options;
+  options.label_file = path("y.csv");
+  const std::string message = refused("x.csv", options);
+  EXPECT_TRUE(has(message, "has no ids and the table has ('p1', ...)") &&
+              has(message, "--ignore-columns 'patient'"))
+      << message;
+  options.ignore_columns = {"patient"};  // as advised
+  const Dataset data = read("x.csv", options);
+  EXPECT_EQ(data.labels(1, 0), 0);
+  EXPECT_TRUE(has(notes(data), "joined by their order")) << notes(data);
+  // Neither has ids.
+  put("x.csv", "g,h\n1,7\n2,7\n3,7\n");
+  options.ignore_columns.clear();
+  EXPECT_EQ(read("x.csv", options).labels(2, 0), 1);
+  put("y.csv", "sick\n1\n0\n");
+  EXPECT_TRUE(has(refused("x.csv", options), "2 rows of labels, the views have 3") &&
+              has(refused("x.csv", options), "write a column of ids into both"))
+      << refused("x.csv", options);
+}
+
+TEST_F(Ids, OfTwoNamesAreJoinedByTheirValuesWhichIsSaid) {
+  put("x.csv", "patient,g\np1,1\np2,2\n");
+  put("y.csv", "sample,sick\np2,1\np1,0\n");
+  ReadOptions options;
+  options.label_file = path("y.csv");
+  const Dataset data = read("x.csv", options);
+  EXPECT_EQ(data.labels(1, 0), 1);
+  EXPECT_TRUE(has(notes(data), "its ids 'patient' and 'sample' of " + path("y.csv"))) << notes(data);
+  put("y.csv", "patient,sick\np2,1\np1,0\n");
+  EXPECT_FALSE(has(notes(read("x.csv", options)), "compared by their values"));
+}
+
+TEST_F(Ids, OfSamplesFindThePatientTheyOpenWith) {
+  const std::vector<std::string> patients = {"TCGA-AA-0001", "TCGA-AA-0061", "TCGA-AA", "TCGA-AA-0062"};
+  EXPECT_EQ(likely_partner("TCGA-AA-0061-01A", patients),
+            " (is 'TCGA-AA-0061-01A' the same as 'TCGA-AA-0061'?)");
+  EXPECT_EQ(likely_partner("TCGA-AA-0062", {"TCGA-AA-0063-01A", "TCGA-AA-0062-01A"}),
+            " (is 'TCGA-AA-0062' the same as 'TCGA-AA-0062-01A'?)");
+  // patient1 does not open patient12x: no separator stands behind it.
+  EXPECT_EQ(likely_partner("patient12x", {"patient1", "patient12y"}),
+            " (is 'patient12x' the same as 'patient12y'?)");
+}
+
+TEST_F(Ids, ThatSayNothingAreWarnedOf) {
+  put("one.csv", "id,g\na,1\nNA,2\nb,3\n");
+  EXPECT_TRUE(has(notes(read("one.csv")), "row 1 (from 0) has the id 'NA'")) << notes(read("one.csv"));
+  put("one.csv", "id,g\na,1\nNAT,2\nb,3\n");
+  EXPECT_FALSE(has(notes(read("one.csv")), "has the id")) << notes(read("one.csv"));
+}
+
+TEST_F(Ids, WithoutALineOfNamesAreNotTakenForOne) {
+  put("one.csv", "PAT_0000,0.5,1.25\nPAT_0001,0.75,2\nPAT_0002,1,3.5\n");
+  const std::string message = refused("one.csv");
+  EXPECT_TRUE(has(message, "--header no --id-column 0") && has(message, "write a line of names")) << message;
+  ReadOptions options;
+  options.id_column = "PAT_0000";  // the first patient would be lost
+  EXPECT_TRUE(has(notes(read("one.csv", options)), "say --header no --id-column 0"));
+  options.id_column = "0";
+  EXPECT_TRUE(has(notes(read("one.csv", options)), "say --header no --id-column 0"));
+  options.header = "no";  // as advised
+  EXPECT_EQ(read("one.csv", options).ids, (std::vector<std::string>{"PAT_0000", "PAT_0001", "PAT_0002"}));
+  // Names that are numbers under a usual header are nothing to wonder at.
+  put("one.csv", "id,400.5,401.5\na,1,2\nb,3,4\n");
+  EXPECT_FALSE(has(notes(read("one.csv")), "--header")) << notes(read("one.csv"));
+  put("one.csv", "Kennung,height,weight\na,1,2\nb,3,4\n");
+  EXPECT_FALSE(has(refused("one.csv"), "--header")) << refused("one.csv");
+}
+
+TEST_F(Ids, InNoTableOfAFolderNeedEqualRows) {
+  put("f/rna.csv", "g,h\n30,1.5\n10,2.5\n20,1.5\n");
+  put("f/labels.csv", "sick\n0\n1\n");
+  EXPECT_TRUE(has(refused("f"), "write a column of ids into both")) << refused("f");
+}
+
 TEST_F(Ids, EmptyOnesAreNamedByTheirRow) {
   put("one.csv", "id,g\na,1\nb,2\n,3\n");
   EXPECT_TRUE(has(refused("one.csv"), "row 2 (from 0) has no id")) << refused("one.csv");

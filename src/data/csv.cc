@@ -6,6 +6,7 @@
 #include <bit>
 #include <cmath>
 #include <limits>
+#include <set>
 
 #include "base/error.h"
 #include "base/text.h"
@@ -187,6 +188,37 @@ class Numbers {
   std::size_t comma_line_ = 0, point_line_ = 0;
 };
 
+// A column in which points may part thousands, as in 999 and 1.002 where decimals have commas: every point stands
+// before exactly three digits, and some numbers have none.
+class Thousands {
+ public:
+  void see(std::string_view cell) {
+    if (!likely_ || cell.empty() || cell == "0") return;
+    if (cell[0] == '-') cell.remove_prefix(1);
+    const auto point = cell.find('.');
+    const std::string_view whole = cell.substr(0, point);
+    const auto digits = [](std::string_view text) {
+      return !text.empty() && text.find_first_not_of("0123456789") == std::string_view::npos;
+    };
+    float absent = 0;
+    if (!digits(whole)) {  // NA says nothing
+      likely_ = parse_cell(cell, absent) && std::isnan(absent);
+      return;
+    }
+    likely_ =
+        whole.size() <= 3 && whole[0] != '0' &&
+        (point == std::string_view::npos || (cell.size() - point == 4 && digits(cell.substr(point + 1))));
+    if (point == std::string_view::npos) plain_ = true;
+    if (point != std::string_view::npos && example_.empty()) example_ = cell;
+  }
+  bool likely() const { return likely_ && plain_ && !example_.empty(); }
+  const std::string& example() const { return example_; }
+
+ private:
+  bool likely_ = true, plain_ = false;
+  std::string example_;
+};
+
 enum class Role { number, id, maybe_id, classes, tags, ignored };
 
 class CsvReader {
@@ -216,6 +248,7 @@ class CsvReader {
         short_header || options_.header == "yes" || (options_.header == "auto" && looks_like_header(first));
     if (header_ && !more) fail(Exit::data, "{}: has a header line but no rows", path_);
     width_ = first.size();
+    if (more) tell_number_names(first, cells);
     for (std::size_t j = 0; j < width_; ++j)
       all_.columns.push_back({header_ ? utf8_or_latin1(first[j]) : "", j, 1});
     find_roles(header_ ? cells : first);
@@ -227,6 +260,7 @@ class CsvReader {
     if (!header_) add_row(first, first_line), ++count;
     for (; more; more = rows_.next(cells), ++count) add_row(cells, rows_.line());
     if (numbers_.commas()) table_.notes.push_back("its numbers have decimal commas");
+    tell_thousands();
     settle_ids(count);
     kept = table_.columns.size();
     if (!options_.labels_table && !options_.transpose) find_running_numbers(count);
@@ -240,6 +274,7 @@ class CsvReader {
   void find_roles(const std::vector<std::string>& row) {
     role_.assign(width_, Role::number);
     said_.assign(width_, false);
+    thousands_.assign(width_, {});
     place_.assign(width_, IdChoice::kNone);
     for (const auto& column : options_.ignore_columns) {
       bool found = false;  // every column of that name; otherwise the one at that place
@@ -330,9 +365,23 @@ class CsvReader {
     IdColumn& ids = id_columns_[choice.ids];
     table_.has_ids = true;
     table_.id_name = ids.name;
+    if (!is_id_name(ids.name) && names_look_like_data(ids.column))
+      table_.notes.push_back(fmt::format(
+          "warning: its first line ('{}', ...) is taken for the names of the columns, though they "
+          "are numbers; if it is a row, say --header no --id-column {}, otherwise --header yes",
+          ids.name, ids.column));
     table_.id_named = !options_.id_column.empty() && ids.named_by_user;
     table_.row_numbers = choice.row_numbers;
     table_.ids = std::move(ids.values);
+    float absent = 0;
+    for (std::size_t i = 0; i < table_.ids.size() && !options_.transpose; ++i)
+      if (!trim(table_.ids[i]).empty() && parse_cell(table_.ids[i], absent) && std::isnan(absent)) {
+        table_.notes.push_back(fmt::format(
+            "warning: row {} (from 0) has the id '{}', which is taken like any other; if its id is unknown, "
+            "leave the row out",
+            i, table_.ids[i]));
+        break;
+      }
   }
 
   // Numbers of samples under a header that nobody knows: each of a run of whole numbers once, in any order.
@@ -370,6 +419,47 @@ class CsvReader {
         join(names, ", "), count == 1 ? "looks like" : "each look like", rows, found[0], found[0]));
   }
 
+  void tell_thousands() {
+    for (std::size_t j = 0; j < width_; ++j) {
+      if (!thousands_[j].likely()) continue;
+      std::string without = thousands_[j].example();
+      std::erase(without, '.');
+      table_.notes.push_back(fmt::format(
+          "warning: column {}: '{}' is read as {}, with a decimal point; if its points part thousands ({}), "
+          "write its numbers without them",
+          column_name(j), thousands_[j].example(), thousands_[j].example(), without));
+      return;
+    }
+  }
+
+  // Names of columns that are numbers (of genes, say) look like a row, but for the numbers below them.
+  void tell_number_names(const std::vector<std::string>& first, const std::vector<std::string>& second) {
+    constexpr std::size_t kFewest = 3;
+    if (header_ || options_.header != "auto" || first.size() != second.size() || first.size() < kFewest)
+      return;
+    const auto whole = [](const std::string& cell) { return parse_int(trim(cell)).has_value(); };
+    const std::set<std::string> different(first.begin(), first.end());
+    if (different.size() < first.size() || !std::ranges::all_of(first, whole) ||
+        2 * std::ranges::count_if(second, whole) > std::ssize(second))
+      return;
+    table_.notes.push_back(fmt::format(
+        "warning: its first line ({}, {}, ...) is taken for a row, though its numbers are whole and "
+        "those of the next are not; if they are the names of the columns, say --header yes",
+        trim(first[0]), trim(first[1])));
+  }
+
+  // Whether the names of most other columns are numbers, so that the line of names may be a row.
+  bool names_look_like_data(std::size_t besides) const {
+    std::size_t numbers = 0;
+    for (std::size_t j = 0; j < width_; ++j)
+      numbers += j != besides && parse_double(trim(all_.columns[j].name)).has_value();
+    return header_ && options_.header == "auto" && 2 * numbers > width_ - 1;
+  }
+
+  std::string column_name(std::size_t j) const {
+    return header_ ? fmt::format("'{}'", all_.columns[j].name) : std::to_string(j);
+  }
+
   bool has_column(const std::string& column) const {
     return std::ranges::any_of(all_.columns, [&](const auto& c) { return c.name == column; });
   }
@@ -402,6 +492,7 @@ class CsvReader {
           float value = 0;
           if (!numbers_.read(cells[j], line, value)) refuse(j, cells[j], line);
           said_[j] = said_[j] || numbers_.was_word();
+          if (separator_ == ';') thousands_[j].see(trim(cells[j]));
           values_.push_back(value);
         }
       }
@@ -409,7 +500,7 @@ class CsvReader {
   }
 
   [[noreturn]] void refuse(std::size_t j, std::string_view cell, std::size_t line) const {
-    const std::string column = header_ ? fmt::format("'{}'", all_.columns[j].name) : std::to_string(j);
+    const std::string column = column_name(j);
     const std::string flag =
         header_ && !all_.columns[j].name.empty() ? all_.columns[j].name : std::to_string(j);
     const std::string shown = utf8_or_latin1(cell.substr(0, 40));
@@ -425,6 +516,13 @@ class CsvReader {
            "t, f (in "
            "large or small letters), 1 and 0, and nothing, NA or ? where it is unknown",
            path_, line, column, shown);
+    if (names_look_like_data(j))
+      fail(Exit::data,
+           "{}: line {}, column {}: '{}' is not a number. The first line is taken for the names of the "
+           "columns, "
+           "but they are numbers: if it is a row, write a line of names above it, or say --header no "
+           "--id-column {} (of every table); if these are names, --header yes --id-column '{}'",
+           path_, line, column, shown, j, flag);
     fail(
         Exit::data,
         "{}: line {}, column {}: '{}' is not a number; if the column holds ids, say --id-column '{}'; if one "
@@ -443,7 +541,8 @@ class CsvReader {
   std::size_t width_ = 0;
   FlatTable all_;  // the columns with ids, classes and tags still among them
   std::vector<Role> role_;
-  std::vector<bool> said_;            // yes or no stood in the column
+  std::vector<bool> said_;  // yes or no stood in the column
+  std::vector<Thousands> thousands_;
   std::vector<IdColumn> id_columns_;  // those that may hold ids,
   std::vector<std::size_t> place_;    //   which of them a column is,
   struct First {

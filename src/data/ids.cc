@@ -43,6 +43,13 @@ bool differ_by_a_slip(std::string_view a, std::string_view b) {
          rest_a.substr(2) == rest_b.substr(2);
 }
 
+// Whether `id` is `part` and more behind a separator: TCGA-AA-0061-01A and TCGA-AA-0061.
+bool opens(std::string_view part, std::string_view id) {
+  return !part.empty() && id.size() > part.size() && id.starts_with(part) &&
+         static_cast<unsigned char>(id[part.size()]) < 0x80 &&
+         std::isalnum(static_cast<unsigned char>(id[part.size()])) == 0;
+}
+
 using Words = std::vector<std::string>;
 
 bool contains(const Words& words, std::string_view word) {
@@ -172,6 +179,11 @@ std::string likely_partner(const std::string& id, const std::vector<std::string>
   const std::string form = plain(id);
   for (const auto& other : others)
     if (!form.empty() && plain(other) == form) return fmt::format(" (is '{}' the same as '{}'?)", id, other);
+  const std::string* within = nullptr;  // the longest that opens the id, or that the id opens
+  for (const auto& other : others)
+    if ((opens(other, id) || opens(id, other)) && (within == nullptr || other.size() > within->size()))
+      within = &other;
+  if (within != nullptr) return fmt::format(" (is '{}' the same as '{}'?)", id, *within);
   const auto few = others.begin() + static_cast<std::ptrdiff_t>(std::min(others.size(), kMost));
   const std::string near = nearest(id, {others.begin(), few});
   return near.empty() ? "" : fmt::format(" (is '{}' the same as '{}'?)", id, near);

@@ -178,8 +178,11 @@ std::vector<std::vector<std::int64_t>> Join::place(const Names& order) {
         fail(Exit::data, "{}: '{}' has {} rows and no ids, so it cannot be joined with the others ({} items)",
              where_, part.name, part.rows, order.size());
       if (part.rows != data_.rows)
-        fail(Exit::data, "{}: '{}' has {} rows, '{}' has {}", where_, part.name, part.rows, parts_[0].name,
-             data_.rows);
+        fail(
+            Exit::data,
+            "{}: '{}' has {} rows, '{}' has {}, and no ids tell which belong together; write a column of ids "
+            "into both",
+            where_, part.name, part.rows, parts_[0].name, data_.rows);
       continue;
     }
     rows[k].assign(data_.rows, -1);

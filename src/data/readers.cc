@@ -79,8 +79,8 @@ bool names_table(const std::string& label_file) {
 }
 
 // Labels of a table from a file of their own: a matrix of the same rows, or one class a line. `numbered`: the ids of the
-// table are but numbers of its rows.
-void read_label_file(const ReadOptions& options, bool numbered, Dataset& data) {
+// table, which it calls `id_name`, are but numbers of its rows.
+void read_label_file(const ReadOptions& options, bool numbered, const std::string& id_name, Dataset& data) {
   const std::string& path = options.label_file;
   Dataset labels;
   FlatTable table;
@@ -110,6 +110,16 @@ void read_label_file(const ReadOptions& options, bool numbered, Dataset& data) {
          "{}: has ids and the table has none, so that rows cannot be joined; name its column of ids with "
          "--id-column",
          path);
+  if (ids.empty() && !data.ids.empty() && !numbered && names_table(path))
+    fail(Exit::data,
+         "{}: has no ids and the table has ('{}', ...), so that rows cannot be joined; write the ids into "
+         "both{}",
+         path, data.ids[0],
+         options.transpose
+             ? ""
+             : fmt::format(", or, if their rows come in the same order, leave those of the table out with "
+                           "--ignore-columns '{}'",
+                           id_name.empty() ? "0" : id_name));
   const bool by_number = numbered && table.row_numbers && ids.size() == data.rows;
   if ((numbered || table.row_numbers) && !by_number && !ids.empty())
     fail(Exit::data,
@@ -124,7 +134,11 @@ void read_label_file(const ReadOptions& options, bool numbered, Dataset& data) {
          ids.size(), data.rows);
   if (ids.empty() || by_number) {
     if (labels.labels.rows() != data.rows)
-      fail(Exit::data, "{}: {} rows of labels, the views have {}", path, labels.labels.rows(), data.rows);
+      fail(Exit::data,
+           "{}: {} rows of labels, the views have {}, and no ids tell which belong together; write a column "
+           "of "
+           "ids into both",
+           path, labels.labels.rows(), data.rows);
     data.labels = labels.labels;
     data.notes.push_back(fmt::format("its rows and those of {} are joined by their order", path));
     return;
@@ -148,10 +162,19 @@ void read_label_file(const ReadOptions& options, bool numbered, Dataset& data) {
   if (found == 0)
     fail(Exit::data, "{}: none of its {} ids ('{}', ...) is an id of the table ('{}', ...){}", path,
          ids.size(), ids[0], data.ids[0], partner);
-  const bool few = 2 * found < std::min(data.rows, ids.size());
+  const std::size_t smaller = std::min(data.rows, ids.size());
+  if (constexpr std::size_t kFew = 10; found * kFew < smaller)  // as in a folder of tables
+    fail(Exit::data,
+         "{}: only {} of its {} ids ('{}', ...) are ids of the table ({}: '{}', ...){}; they do not belong "
+         "together, or their ids are written differently",
+         path, found, ids.size(), ids[0], data.rows, data.ids[0], partner);
+  if (id_name != table.id_name && !id_name.empty() && !table.id_name.empty())
+    data.notes.push_back(fmt::format("its ids '{}' and '{}' of {} are compared by their values", id_name,
+                                     table.id_name, path));
+  const bool few = 2 * found < smaller;
   data.notes.push_back(fmt::format("{}{} of {} rows have labels in {}, which has {}{}",
                                    few ? "warning: only " : "", found, data.rows, path, ids.size(),
-                                   found < std::min(data.rows, ids.size()) ? partner : ""));
+                                   found < smaller ? partner : ""));
   data.labels = std::move(joined);
 }
 
@@ -307,10 +330,11 @@ Dataset read_dataset(const std::string& path, const ReadOptions& asked) {
                                 : fmt::format("its column '{}' holds ids", table.id_name));
     if (options.transpose) table = transposed(std::move(table));
     const bool numbered = table.row_numbers;
+    const std::string id_name = table.id_name;
     data = assemble(std::move(table), own, path);
     if (options.label_file.empty() || options.label_file.ends_with(".xml")) {
     } else if (data.labels.empty()) {
-      read_label_file(options, numbered, data);
+      read_label_file(options, numbered, id_name, data);
     } else {
       find_label_names(path, options, data);
     }
