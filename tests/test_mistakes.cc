@@ -89,6 +89,9 @@ const std::vector<Mistake>& mistakes() {
       {"ids under an unknown header", "train {}/hidden --out {}/m", 3, {"'nummer' looks like ids", "--id-column 'nummer'"}},
       {"neither yes nor no", "train {}/yess --out {}/m", 3, {"'yess' is neither yes nor no", "true, false"}},
       {"no labels", "train {}/cohort/rna.csv --out {}/m", 3, {"has no labels", "--label-columns", "--label-file"}},
+      {"labels without ids", "train {}/cohort/rna.csv --label-file {}/order.csv --out {}/m", 3, {"order.csv: has no ids", "--ignore-columns 'id'"}},
+      {"no line of names", "train {}/nameless --out {}/m", 3, {"'PAT_0001' is not a number", "--header no --id-column 0", "a line of names"}},
+      {"a label in other letters", "train {}/letters --out {}/m", 3, {"'Sick' (as the label 'sick')", "'rna:Sick'"}},
       {"positives only", "train {}/yes --out {}/m", 3, {"nothing can be learned", "--blank-means no"}},
       {"no label known", "train {}/unknown --out {}/m", 3, {"nothing can be learned", "none has both"}},
       {"a column to ignore misspelt", "train {}/cohort --ignore-columns coment --out {}/m", 2, {"'coment'"}},
@@ -146,6 +149,9 @@ class Mistakes : public testing::TestWithParam<Mistake> {
     folder("numbered", numbered, ",sick\n0,1\n1,0\n");
     folder("columns", "id,g1,g2,g1\nPAT_0000,1,2,3\nPAT_0001,1,2,3\n", good);
     folder("leak", "id,g1,sick\nPAT_0000,1,1\nPAT_0001,2,0\n", good);
+    folder("nameless", rna, good);
+    folder("letters", "id,g1,Sick\nPAT_0000,1,1\nPAT_0001,2,0\n", good);
+    put("order.csv", "sick\n1\n0\n");
     folder("hidden", "nummer,g1\n12,1\n10,2\n11,3\n", "id,sick\n10,1\n11,0\n12,1\n");
     folder("yess", plain, "id,sick\nPAT_0000,yes\nPAT_0001,no\nPAT_0002,yess\n");
     folder("strangers", replaced(plain, "PAT_", "person "), replaced(good, "PAT_", "person "));

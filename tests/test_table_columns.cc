@@ -4,6 +4,7 @@
 
 #include <filesystem>
 #include <fstream>
+#include <limits>
 
 #include "base/error.h"
 #include "data/columns.h"
@@ -120,6 +121,70 @@ TEST_F(TableColumns, ThatAreLabelsAreNoFeatures) {
   options = {};
   options.class_column = "kind";
   EXPECT_TRUE(has(refused("k", options), "--ignore-columns 'rna:kind'")) << refused("k", options);
+  put("k/rna.csv", "id,g,Kind\na,1.5,1\nb,2.5,2\nc,3,3\n");
+  EXPECT_TRUE(has(refused("k", options), "--ignore-columns 'rna:Kind'")) << refused("k", options);
+}
+
+TEST_F(TableColumns, ThatAreLabelsUpToCaseAreNoFeatures) {
+  put("f/rna.csv", "id,g,er\na,1.5,1\nb,2.5,0\nc,3,1\n");
+  put("f/labels.csv", "id,ER,old\na,1,0\nb,0,1\nc,1,1\n");
+  const std::string message = refused("f");
+  EXPECT_TRUE(has(message, "'er' (as the label 'ER')") && has(message, "--ignore-columns 'rna:er'"))
+      << message;
+  ReadOptions options;
+  options.ignore_columns = {"rna:er"};
+  EXPECT_EQ(read("f", options).views[0].column_names, Names{"g"});
+  // A measurement of that name is none of two values: a warning will do.
+  put("f/rna.csv", "id,g,er\na,1.5,1.1\nb,2.5,0.2\nc,3,.7\n");
+  EXPECT_TRUE(has(said("f"), "called like labels: 'er' (as the label 'ER')")) << said("f");
+}
+
+TEST_F(TableColumns, OfArraysWithSingleGapsAreRefusedWithAdvice) {
+  Dataset data;
+  data.rows = 2;
+  Matrix<float> values(2, 2);
+  values(1, 1) = std::numeric_limits<float>::quiet_NaN();
+  data.views.push_back({"rna", std::move(values), {}, ""});
+  try {
+    data.check("x.npz");
+    FAIL() << "no error";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), Exit::data);
+    EXPECT_TRUE(has(error.what(), "row 1, column 1") && has(error.what(), "fill single gaps"))
+        << error.what();
+  }
+}
+
+TEST_F(TableColumns, WhoseNamesAreNumbersAreHintedAt) {
+  put("one.csv", "7157,672,675\n1.5,2.5,3\n2.5,.5,1\n");
+  EXPECT_TRUE(has(said("one.csv"), "(7157, 672, ...) is taken for a row") &&
+              has(said("one.csv"), "--header yes"))
+      << said("one.csv");
+  for (const char* header : {"yes", "no"}) {
+    ReadOptions options;
+    options.header = header;
+    EXPECT_FALSE(has(said("one.csv", options), "taken for a row")) << header;
+  }
+  put("one.csv", "3,2,1\n4,5,6\n1.5,1,2\n");
+  EXPECT_FALSE(has(said("one.csv"), "taken for a row")) << said("one.csv");
+}
+
+TEST_F(TableColumns, OfThousandsWithPointsAreWarnedOf) {
+  put("one.csv", "id;count;size\na;999;1,5\nb;1.002;2\nc;12.345;3\n");
+  EXPECT_TRUE(has(refused("one.csv"), "decimal comma")) << refused("one.csv");
+  put("one.csv", "id;count;size\na;999;1\nb;1.002;2\nc;NA;4\nd;12.345;3\n");
+  ReadOptions options;
+  options.empty = "zero";
+  const std::string message = said("one.csv", options);
+  for (const char* part : {"column 'count'", "'1.002' is read as 1.002", "(1002)"})
+    EXPECT_TRUE(has(message, part)) << message;
+  for (const char* plain : {"id;g;h\na;999;1\nb;1.002;2\nc;1.5;3\n",        // another length
+                            "id;g;h\na;0.125;1\nb;1.002;2\nc;999;3\n",      // no thousands
+                            "id;g;h\na;1.125;1\nb;1.002;2\nc;9.000;3\n",    // three digits everywhere
+                            "id,g,h\na,999,1\nb,1.002,2\nc,12.345,3\n"}) {  // commas part cells
+    put("one.csv", plain);
+    EXPECT_FALSE(has(said("one.csv"), "thousands")) << plain << said("one.csv");
+  }
 }
 
 TEST_F(TableColumns, LabelsThatDifferInCaseAreWarnedOf) {
@@ -144,6 +209,32 @@ TEST_F(TableColumns, OfClassesAreNotSplit) {
   put("x.csv", "id,g\na,1\nb,2\nc,3\n");
   options.label_file = path("f/labels.csv");
   EXPECT_EQ(read("x.csv", options).label_names, (Names{"Ductal, NOS", "Lobular;mixed"}));
+}
+
+TEST_F(TableColumns, OfListsSayHowManyAreBlank) {
+  put("f/rna.csv", "id,g\na,1\nb,2\nc,3\nd,4\n");
+  put("f/labels.csv", "id,tags\na,sun;sea\nb,\nc,sea\nd,\n");
+  EXPECT_TRUE(has(said("f"), "2 of the 4 lists in the column 'tags' are blank and count as unknown") &&
+              has(said("f"), "--blank-means no"))
+      << said("f");
+  EXPECT_EQ(read("f").labels(1, 0), kUnknown);
+  ReadOptions options;
+  for (const char* blanks : {"no", "unknown"}) {
+    options.blank_means = blanks;
+    EXPECT_FALSE(has(said("f", options), "are blank")) << said("f", options);
+  }
+  put("f/labels.csv", "id,tags\na,sun;sea\nb,NA\nc,sea\nd,sun\n");
+  EXPECT_FALSE(has(said("f"), "blank")) << said("f");
+}
+
+TEST_F(TableColumns, OfListsWithTwoSeparatorsAreWarnedOf) {
+  put("f/rna.csv", "id,g\na,1\nb,2\nc,3\n");
+  put("f/labels.csv", "id,tags\na,ER;Grade III\nb,ER|Grade III\nc,ER\n");
+  EXPECT_TRUE(has(said("f"), "3 labels, among them 'ER|Grade III': is '|' a separator too?")) << said("f");
+  put("f/labels.csv", "id,tags\na,ER;Grade III\nb,\"ER, Grade III\"\nc,ER\n");
+  EXPECT_TRUE(has(said("f"), "is ',' a separator too?")) << said("f");
+  put("f/labels.csv", "id,tags\na,ER;Grade III\nb,\"Ductal, NOS\"\nc,ER\n");
+  EXPECT_FALSE(has(said("f"), "a separator too")) << said("f");
 }
 
 TEST_F(TableColumns, OfListsHaveOneSeparatorWhichIsSaid) {

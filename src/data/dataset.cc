@@ -110,8 +110,8 @@ void check_values(const Dataset& data, std::size_t v, const std::string& where) 
         if (!std::isfinite(x) && !(data.empty_cells && std::isnan(x)))
           fail(Exit::data,
                "{}: view '{}', row {}, column {}: {} is not a finite number (an item that lacks a view has "
-               "no finite "
-               "value in it at all)",
+               "no finite value in it at all; fill single gaps before the file is written, or write a table "
+               "of text, in which --empty fills them)",
                where, view.name, i, j, x);
       });
     }

@@ -8,6 +8,7 @@
 #include "base/text.h"
 #include "data/ids.h"
 #include "data/join.h"
+#include "data/leaks.h"
 
 namespace lacuna {
 namespace {
@@ -256,12 +257,16 @@ void Join::check_common(std::size_t k) {
 
 // A column of classes or tags that is also a feature tells the answer.
 void Join::check_list_name() const {
-  for (std::size_t v = 0; v < data_.views.size(); ++v)
-    if (std::ranges::find(data_.views[v].column_names, list_name_) != data_.views[v].column_names.end())
+  const std::string list = folded(list_name_);
+  for (std::size_t v = 0; v < data_.views.size(); ++v) {
+    const Names& columns = data_.views[v].column_names;
+    const auto at = std::ranges::find_if(columns, [&](const auto& name) { return folded(name) == list; });
+    if (at != columns.end())
       fail(Exit::data,
            "{}: its column '{}' holds the labels, by its name, and would be a feature; leave it out with "
            "--ignore-columns '{}:{}'",
-           parts_[v].file, list_name_, parts_[v].name, list_name_);
+           parts_[v].file, *at, parts_[v].name, *at);
+  }
 }
 
 void Join::tell_overlap() {

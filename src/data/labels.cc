@@ -168,11 +168,48 @@ std::vector<std::string> split_tags(std::string_view list, char separator) {
   return tags;
 }
 
+namespace {
+
+using Places = std::map<std::string, std::size_t, std::less<>>;
+
+void note_blank_lists(const std::vector<std::string>& lists, const std::string& shown,
+                      const std::string& blanks, Dataset& data) {
+  const auto blank = std::ranges::count_if(lists, [](const std::string& list) { return trim(list).empty(); });
+  if (blank > 0 && blanks == "auto")
+    data.notes.push_back(
+        fmt::format("warning: {} of the {} lists in {} are blank and count as unknown; if a blank list means "
+                    "that no tag applies, say --blank-means no",
+                    blank, lists.size(), shown));
+}
+
+// Lists of one column that are written in two ways: A;B and A|B. Tags may well hold a comma (Ductal, NOS), so
+// that one counts where it parts tags that occur by themselves.
+void note_second_separator(const std::vector<std::string>& names, const Places& place, char separator,
+                           Dataset& data) {
+  for (const char other : {';', '|', ','}) {
+    if (separator == 0 || other == separator || (separator == '[' && other == ',')) continue;
+    const auto parts_tags = [&](const std::string& name) {
+      if (name.find(other) == std::string::npos) return false;
+      return other != ',' || std::ranges::any_of(split(name, other), [&](std::string_view part) {
+               return place.find(trim(part)) != place.end();
+             });
+    };
+    const auto at = std::ranges::find_if(names, parts_tags);
+    if (at == names.end()) continue;
+    data.notes.push_back(fmt::format(
+        "warning: {} labels, among them '{}': is '{}' a separator too? A column has one; write all "
+        "its lists with '{}'",
+        names.size(), *at, other, separator == '[' ? ',' : separator));
+  }
+}
+
+}  // namespace
+
 void tag_labels(const std::vector<std::string>& lists, const std::string& column, const std::string& blanks,
                 Dataset& data) {
   const char separator = tag_separator(lists);
   constexpr std::size_t kMost = 65536;
-  std::map<std::string, std::size_t, std::less<>> place;
+  Places place;
   std::vector<std::string> names;
   std::vector<std::vector<std::size_t>> rows(lists.size());
   std::size_t uses = 0;
@@ -197,6 +234,8 @@ void tag_labels(const std::vector<std::string>& lists, const std::string& column
     data.notes.push_back(fmt::format(
         "{} holds lists of tags, {}: {} labels (if each cell is one class, say --class-column)", shown,
         separator == '[' ? "in brackets" : fmt::format("separated by '{}'", separator), names.size()));
+  note_blank_lists(lists, shown, blanks, data);
+  note_second_separator(names, place, separator, data);
   Matrix<std::int8_t> labels(lists.size(), names.size());
   for (std::size_t i = 0; i < lists.size(); ++i) {
     const bool unknown = blanks == "unknown" || (absent[i] && !(blanks == "no" && trim(lists[i]).empty()));

@@ -4,7 +4,7 @@
 #include <cctype>
 #include <cmath>
 #include <map>
-#include <unordered_set>
+#include <unordered_map>
 
 #include "base/error.h"
 #include "base/text.h"
@@ -25,8 +25,7 @@ bool has_two_values(const Dataset& data, std::size_t v, std::size_t column) {
 
 std::string some(const std::vector<std::string>& names) {
   std::vector<std::string> shown;
-  for (std::size_t k = 0; k < std::min<std::size_t>(names.size(), 5); ++k)
-    shown.push_back("'" + names[k] + "'");
+  for (std::size_t k = 0; k < std::min<std::size_t>(names.size(), 5); ++k) shown.push_back(names[k]);
   if (names.size() > 5) shown.push_back(fmt::format("{} more", names.size() - 5));
   return join(shown, ", ");
 }
@@ -35,9 +34,7 @@ void note_twins(Dataset& data) {
   std::map<std::string, std::string> seen;
   std::vector<std::string> twins;
   for (const auto& name : data.label_names) {
-    std::string low(trim(name));
-    for (char& c : low) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
-    if (const auto [at, fresh] = seen.emplace(low, name); !fresh)
+    if (const auto [at, fresh] = seen.emplace(folded(name), name); !fresh)
       twins.push_back(fmt::format("'{}' and '{}'", at->second, name));
   }
   if (!twins.empty())
@@ -48,19 +45,31 @@ void note_twins(Dataset& data) {
 
 }  // namespace
 
+std::string folded(std::string_view name) {
+  std::string low(trim(name));
+  for (char& c : low) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+  return low;
+}
+
 void check_leaks(Dataset& data, const std::string& where, bool refuse) {
   note_twins(data);
-  const std::unordered_set<std::string_view> labels(data.label_names.begin(), data.label_names.end());
+  std::unordered_map<std::string, std::string> labels;  // by their folded names
+  for (const auto& name : data.label_names) labels.emplace(folded(name), name);
   for (std::size_t v = 0; v < data.views.size(); ++v) {
-    std::vector<std::string> leaks, alike;
+    std::vector<std::string> leaks, alike, flags;
     const auto& columns = data.views[v].column_names;
-    for (std::size_t j = 0; j < columns.size(); ++j)
-      if (labels.contains(columns[j])) (has_two_values(data, v, j) ? leaks : alike).push_back(columns[j]);
     const std::string& view = data.views[v].name;
-    if (!leaks.empty() && refuse) {
-      std::vector<std::string> flags = leaks;
-      if (view != kSingleView)
-        for (auto& flag : flags) flag = view + ":" + flag;
+    for (std::size_t j = 0; j < columns.size(); ++j) {
+      const auto label = labels.find(folded(columns[j]));
+      if (label == labels.end()) continue;
+      const bool leaks_it = has_two_values(data, v, j);
+      if (leaks_it) flags.push_back(view == kSingleView ? columns[j] : view + ":" + columns[j]);
+      (leaks_it ? leaks : alike)
+          .push_back(columns[j] == label->second
+                         ? fmt::format("'{}'", columns[j])
+                         : fmt::format("'{}' (as the label '{}')", columns[j], label->second));
+    }
+    if (!leaks.empty() && refuse)
       fail(Exit::data,
            "{}: view '{}' has {} among its features, which {} also: a model would read the answer; leave {} "
            "out of the "
@@ -68,7 +77,6 @@ void check_leaks(Dataset& data, const std::string& where, bool refuse) {
            where, view, some(leaks), leaks.size() == 1 ? "is a label" : "are labels",
            leaks.size() == 1 ? "it" : "them", join_list(flags),
            leaks.size() == 1 ? "it another name" : "them other names");
-    }
     leaks.insert(leaks.end(), alike.begin(), alike.end());
     if (!leaks.empty())
       data.notes.push_back(

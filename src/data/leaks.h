@@ -2,12 +2,16 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 
 #include "data/dataset.h"
 
 namespace lacuna {
 
-// A column of two values (or one) that is called like a label is that label: Exit::data with the columns where
+// In small letters and without blanks around it: names that are equal so are the same to people.
+std::string folded(std::string_view name);
+
+// A column of two values (or one) that is called like a label, in any case, is that label: Exit::data with the columns where
 // `refuse`, otherwise a note. A column of more values is noted. So are labels that differ in case only.
 void check_leaks(Dataset& data, const std::string& where, bool refuse);
 
