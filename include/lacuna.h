@@ -102,7 +102,8 @@ LACUNA_API lacuna_status lacuna_data_add_dense(lacuna_data *data, const char *na
 LACUNA_API lacuna_status lacuna_data_add_csr(lacuna_data *data, const char *name, const uint64_t *start,
                                              const uint32_t *index, const float *value, size_t columns,
                                              const uint8_t *present, lacuna_error **error);
-/* Names of the columns of view `view` (from 0), copied. A model that knows them checks them. */
+/* Names of the columns of view `view` (from 0), copied, each once (LACUNA_DATA otherwise). A
+ * model that knows them checks them. */
 LACUNA_API lacuna_status lacuna_data_set_columns(lacuna_data *data, size_t view, const char *const *names,
                                                  lacuna_error **error);
 /* labels (rows, count): 1, 0, or -1 = unknown; not copied. names: `count` of them, or NULL. */

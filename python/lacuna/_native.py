@@ -127,6 +127,10 @@ def _load() -> ctypes.CDLL:
     except OSError as error:
         raise ImportError(f"the library of lacuna cannot be loaded: {error}; install the wheel that `make wheel` "
                           "builds, or set LACUNA_LIBRARY to liblacuna.so") from None
+    lacking = [name for name in (*_FALLIBLE, *_OTHERS) if not hasattr(library, name)]
+    if lacking:
+        raise ImportError(f"{path} is not the library of this version of lacuna: it has no {lacking[0]}; set LACUNA_LIBRARY "
+                          "to its liblacuna.so, or unset it")
     for name, arguments in _FALLIBLE.items():
         function = getattr(library, name)
         function.restype, function.argtypes = c_int, [*arguments, _OUT]
@@ -144,6 +148,7 @@ library = _load()
 
 def spoken(message: str) -> str:
     """The program's words in Python's: --missing-views is missing_views."""
+    message = message.replace("say --blank-means no", "give 0 instead of NaN, or read the file with blank_means='no'")
     pattern = r"--([a-z][a-z0-9-]*)|'([a-z][a-z0-9-]*)'(?=; did you)|(?<=did you mean )'([a-z][a-z0-9-]*)'" \
         if "no setting" in message else r"--([a-z][a-z0-9-]*)"
     return re.sub(pattern, lambda match: match.group(0).lstrip("-").replace("-", "_"), message)

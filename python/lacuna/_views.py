@@ -5,6 +5,8 @@ objects are told by what they can do.
 """
 from __future__ import annotations
 
+import sys
+import warnings
 from collections.abc import Mapping
 from typing import Any, Optional, Sequence
 
@@ -26,6 +28,18 @@ def is_sparse(value: Any) -> bool:
     return hasattr(value, "tocsr") and hasattr(value, "nnz")
 
 
+def check_ids(index: Any, what: str) -> None:
+    """Each item has one row and an id."""
+    if index is None:
+        return
+    missing = index.isna() if getattr(index, "nlevels", 1) == 1 else index.to_frame().isna().any(axis=1).to_numpy()
+    if missing.any():
+        raise DataError(f"{what}: row {int(missing.argmax())} has no id (its index is NaN); give it one, or leave the row "
+                        "out")
+    if not index.is_unique:
+        raise DataError(f"{what}: the id {index[index.duplicated()][0]!r} is there twice; each item has one row")
+
+
 class View:
     """One view: its rows, or none; the ids of the rows and the names of the columns where there are any."""
 
@@ -41,9 +55,7 @@ class View:
         if is_frame(value):
             self.index = getattr(value, "index", None)
             self.column_names = [str(column) for column in value.columns]
-            if self.index is not None and not self.index.is_unique:
-                twice = self.index[self.index.duplicated()][0]
-                raise DataError(f"view '{name}': the id {twice!r} is there twice; each item has one row")
+            check_ids(self.index, f"view '{name}'")
         elif not is_sparse(value):
             self.value = dense(value, f"view '{name}'")
 
@@ -243,6 +255,27 @@ def joined_index(views: Sequence[View], labels_index: Any, labelled: bool) -> An
     return index
 
 
+def warn_of_strangers(views: Sequence[View]) -> None:
+    """Says it where no id of a view occurs in another: perhaps they are written otherwise (7 and '7')."""
+    for view in views:
+        others = [other for other in views if other is not view]
+        if others and len(view.index) and all(len(other.index) for other in others) and \
+                not any(view.index.isin(other.index).any() for other in others):
+            warnings.warn(f"no id of view '{view.name}' (the first is {view.index[0]!r}) occurs in another view (the first "
+                          f"of '{others[0].name}' is {others[0].index[0]!r}), so that their rows are different items; are "
+                          "the ids written in the same way?", stacklevel=_outside())
+            return
+
+
+def _outside() -> int:
+    """The stack level of who called the package, for a warning of the function that calls this one."""
+    level, frame = 1, sys._getframe(1)
+    package = __name__.partition(".")[0]
+    while frame.f_back is not None and frame.f_globals.get("__name__", "").partition(".")[0] == package:
+        level, frame = level + 1, frame.f_back
+    return level
+
+
 class Table:
     """Views, labels and ids, joined; `data` is what the library sees."""
 
@@ -267,6 +300,8 @@ def joined(Xs: Any, labels: Optional["Labels"] = None, names: Optional[Sequence[
         if len(index) and not any(view.index is not None and index.isin(view.index).any() for view in views):
             raise DataError(f"no view has any of the {len(index)} ids of Y (the first is {index[0]!r}); are the indices of "
                             "the tables the ids of the items?")
+        if labels is None:
+            warn_of_strangers([view for view in views if view.index is not None])
         for view in views:
             view.at(index)
         if labels is not None:
@@ -334,8 +369,7 @@ class Labels:
                 if not isinstance(Y, (np.ndarray, list, tuple)):
                     raise TypeError(f"Y is an array, a sparse matrix, a DataFrame or lists of tags, not {type(Y).__name__}")
                 self.values = coded(Y)
-        if self.index is not None and not self.index.is_unique:
-            raise DataError(f"Y: the id {self.index[self.index.duplicated()][0]!r} is there twice")
+        check_ids(self.index, "Y")
         if names is not None and len(names) != self.values.shape[1]:
             raise DataError(f"Y has {self.values.shape[1]} columns, there are {len(names)} names of labels")
         if self.values.shape[1] == 0:
@@ -414,7 +448,12 @@ def tagged(rows: "list[Any]", names: Sequence[str]) -> np.ndarray:
 def coded(Y: Any) -> np.ndarray:
     """1, 0 and NaN (or masked, or None) as 1, 0 and -1."""
     mask = np.ma.getmaskarray(Y) if isinstance(Y, np.ma.MaskedArray) else None
-    array = np.asarray(np.ma.getdata(Y) if mask is not None else Y)
+    try:
+        array = np.asarray(np.ma.getdata(Y) if mask is not None else Y)
+    except ValueError:  # rows of different sizes
+        sizes = sorted({len(row) if hasattr(row, "__len__") else 1 for row in Y})
+        raise DataError(f"Y: rows have {' and '.join(map(str, sizes[:3]))} values, expected one for each label; lists of tags "
+                        "are lists of texts: ['3', '7'], not [3, 7]") from None
     if array.ndim == 1:
         raise DataError(f"Y has one dimension ({array.shape[0]} values), expected (items, labels); one label is "
                         "y.reshape(-1, 1), tags are lists of texts, and ConcatClassifier takes classes")

@@ -65,6 +65,11 @@ class Classifier(Estimator):
         Ctrl-C ends the fit with what it has learned so far, and a warning (lacuna.StoppedEarly); a second Ctrl-C
         is a KeyboardInterrupt as well.
         """
+        if validation is not None and not (isinstance(validation, (tuple, list)) and len(validation) in (1, 2)):
+            raise TypeError(f"validation is a pair (Xs, Y), or (Dataset,), not {type(validation).__name__}"
+                            f"{f' of {len(validation)}' if isinstance(validation, (tuple, list)) else ''}")
+        if callback is not None and not callable(callback):
+            raise TypeError(f"callback is a function of one dict, not {callback!r}")
         data, names, columns = self._learning_data(Xs, Y, classes)
         val = None if validation is None else self._learning_data(*validation, classes=names, columns=columns)[0]
         interrupts = self._run(data, val, callback)
@@ -171,11 +176,16 @@ class Classifier(Estimator):
         """1 or 0 (items, labels), by the thresholds chosen on the held-out rows; 0 for an item without any view."""
         return self._decide(self._raw(Xs)[0])
 
-    def predict_tags(self, Xs: Any, top: Optional[int] = None) -> "list[list[str]]":
+    def predict_tags(self, Xs: Any, top: Optional[int] = None, calibrated: bool = False) -> "list[list[str]]":
         """The tags of each item, best first: those that predict decides, or the `top` best. None of an item without any
-        view."""
+        view. Best is the order of the scores, as in `lacuna predict --top`; with calibrated=True that of the calibrated
+        probabilities, as in `lacuna serve`."""
+        top = None if top is None else _fit.whole(top, "top")
         scores, _ = self._raw(Xs)
-        order = np.argsort(-scores, axis=1, kind="stable")
+        ranked = scores.copy() if calibrated else scores
+        if calibrated:
+            _native.call("lacuna_model_calibrate", self._fitted(), ranked.ctypes.data, len(ranked))
+        order = np.argsort(-ranked, axis=1, kind="stable")
         if top is not None:
             bare = np.isnan(scores).all(axis=1)
             return [[] if bare[i] else [str(self.classes_[j]) for j in row[:top]] for i, row in enumerate(order)]

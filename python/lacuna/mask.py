@@ -138,6 +138,8 @@ def pattern(Xs: Any, Y: Any = None, *, patterns: "Mapping[Union[str, tuple[str, 
             **options: Any) -> Folds:
     """Missing by pattern: items come in groups, each with the same views, such as
     patterns={("rna", "image"): .5, "rna": .3, "image": .2}; the shares add up to 1."""
+    if not isinstance(patterns, Mapping):
+        raise TypeError(f"patterns is a dict of shares, such as {{('rna', 'image'): .7, 'rna': .3}}, not {patterns!r}")
     given = ["+".join((views,) if isinstance(views, str) else views) + f"={share}" for views, share in patterns.items()]
     return mcar(Xs, Y, missing_views=0, missing_labels=missing_labels, train=train, val=val, repeats=repeats,
                 seed=seed, mechanism="pattern", patterns=given, **options)

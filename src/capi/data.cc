@@ -165,7 +165,14 @@ lacuna_status lacuna_data_set_columns(lacuna_data* data, size_t view, const char
                                       lacuna_error** error) {
   return guarded(error, [&] {
     const std::size_t columns = capi::view_at(data, view).columns();
-    data->set.views[view].column_names = capi::texts_of(names, columns, "names");
+    Dataset alone;  // the names are checked without the values
+    alone.rows = 1;
+    View& named = alone.views.emplace_back();
+    named.name = data->set.views[view].name;
+    named.features = Table<float>(Matrix<float>(1, columns));
+    named.column_names = capi::texts_of(names, columns, "names");
+    alone.check(data->set.name);
+    data->set.views[view].column_names = std::move(named.column_names);
   });
 }
 

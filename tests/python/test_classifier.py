@@ -98,6 +98,46 @@ class Parameters(Case):
         self.assertIn("average precision", (self.folder / "page.html").read_text())
         self.assertIn("epochs", clf.describe()["settings"])
 
+    def test_the_best_tags_and_their_order(self):
+        data = toy(200)
+        clf = lacuna.Classifier(**FAST).fit(data)
+        raw = clf.predict_proba(data)
+        calibrated = clf.set_params(calibrated=True).predict_proba(data)
+        orders = [np.argsort(-values, axis=1, kind="stable") for values in (raw, calibrated)]
+        self.assertFalse(np.array_equal(*orders))
+        for flag, order in zip((False, True), orders):
+            expected = [[str(clf.classes_[j]) for j in row] for row in order]
+            self.assertEqual(clf.predict_tags(data, top=5, calibrated=flag), expected)
+            self.assertEqual(clf.predict_tags(data, top=np.int64(2), calibrated=flag), [row[:2] for row in expected])
+        self.assertEqual(clf.predict_tags(data, top=0), [[]] * 200)
+        with self.refused(ValueError, "top", "from 0", "-1"):
+            clf.predict_tags(data, top=-1)
+        for top in (2.5, "2"):
+            with self.refused(TypeError, "top is a whole number"):
+                clf.predict_tags(data, top=top)
+
+    def test_arguments_of_another_kind_are_named(self):
+        data = toy()
+        clf = lacuna.Classifier(**FAST)
+        with self.refused(TypeError, "validation is a pair", "dict"):
+            clf.fit(data.Xs, data.Y, validation=data.Xs)
+        with self.refused(TypeError, "validation is a pair", "tuple of 3"):
+            clf.fit(data.Xs, data.Y, validation=(1, 2, 3))
+        with self.refused(TypeError, "callback is a function", "3"):
+            clf.fit(data.Xs, data.Y, callback=3)
+        with self.refused(TypeError, "patterns is a dict", "[1]"):
+            lacuna.mask.pattern(data, patterns=[1])
+        with self.refused(lacuna.DataError, "rows have 1 and 2 values", "lists of texts"):
+            clf.fit(data.Xs, [[1, 2], [3]] * 60)
+        with self.refused(lacuna.DataError, "give 0 instead of NaN", "blank_means='no'"):
+            clf.fit(data.Xs, np.where(data.Y == 1, 1, np.nan))
+
+    def test_another_library_is_not_taken(self):
+        done = subprocess.run([sys.executable, "-c", "import lacuna"], capture_output=True, text=True,
+                              env={**os.environ, "LACUNA_LIBRARY": "libc.so.6"})
+        self.assertEqual(done.returncode, 1)
+        self.assertIn("ImportError: libc.so.6 is not the library of this version of lacuna", done.stderr)
+
     def test_explanations_add_up_and_name_the_view(self):
         data = toy(300)
         rng = np.random.default_rng(1)

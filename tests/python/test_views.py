@@ -1,5 +1,6 @@
 """What fit and predict take: every form of views and labels gives the same bits, and nothing is copied needlessly."""
 import unittest
+import warnings
 
 import numpy as np
 import pandas as pd
@@ -169,6 +170,90 @@ class Joins(Case):
             clf.fit([Xs[first], Xs[second].iloc[::-1]], Y.to_numpy())
         with self.refused(lacuna.DataError, "no view has any of the 120 ids of Y"):
             clf.fit(Xs, Y.reset_index(drop=True))
+
+
+    def test_ids_that_do_not_meet_are_warned_of(self):
+        Xs, Y = self.frames()
+        first, second, third = Xs
+        clf = lacuna.Classifier(**FAST).fit(Xs, Y)
+        whole = Xs[first].set_axis(range(120))
+        texts = Xs[second].set_axis([str(i) for i in range(120)])
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            self.assertEqual(len(clf.predict({first: whole, second: texts})), 240)
+        self.assertEqual(len(caught), 1)
+        for word in (f"view '{first}'", "0", f"'{second}'", "'0'", "different items"):
+            self.assertIn(word, str(caught[0].message))
+        self.assertEqual(caught[0].filename, __file__)
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            self.assertEqual(len(clf.predict({first: Xs[first].iloc[:80], second: Xs[second].iloc[79:]})), 120)
+
+    def test_an_id_that_is_nan_is_refused(self):
+        Xs, Y = self.frames()
+        first = list(Xs)[0]
+        broken = Xs[first].set_axis([np.nan if i == 7 else f"p{i:03d}" for i in range(120)])
+        clf = lacuna.Classifier(**FAST)
+        with self.refused(lacuna.DataError, first, "row 7", "no id"):
+            clf.fit({**Xs, first: broken}, Y)
+        with self.refused(lacuna.DataError, "Y: row 7", "no id"):
+            clf.fit(Xs, Y.set_axis(broken.index))
+        clf.fit(Xs, Y)
+        with self.refused(lacuna.DataError, first, "row 7", "no id"):
+            clf.predict({first: broken})
+        pairs = pd.MultiIndex.from_tuples([("a", i) for i in range(120)])
+        self.assertEqual(len(clf.predict({first: Xs[first].set_axis(pairs)})), 120)
+        pairs = pd.MultiIndex.from_tuples([("a", None if i == 3 else i) for i in range(120)])
+        with self.refused(lacuna.DataError, first, "row 3"):
+            clf.predict({first: Xs[first].set_axis(pairs)})
+
+    def test_columns_of_the_same_name_are_refused(self):
+        Xs, Y = self.frames()
+        first = list(Xs)[0]
+        Xs[first].columns = ["a", "b", "c", "b", "e", "f"]
+        with self.refused(lacuna.DataError, first, "columns 1 and 3", "both called 'b'"):
+            lacuna.Classifier(**FAST).fit(Xs, Y)
+
+
+class Metrics(Case):
+    def setUp(self):
+        super().setUp()
+        self.ids, self.names = [f"p{i}" for i in range(40)], list("abcd")
+        rng = np.random.default_rng(1)
+        self.Y = pd.DataFrame((rng.random((40, 4)) < .4).astype(float), self.ids, self.names)
+        self.scores = pd.DataFrame(rng.random((40, 4)), self.ids, self.names)
+        self.decided = (self.scores > .6).astype(int)
+        self.expected = lacuna.metrics.evaluate(*(table.to_numpy() for table in (self.Y, self.scores, self.decided)))
+
+    def test_tables_are_matched_by_index_and_columns(self):
+        shuffled = self.scores.sample(frac=1, random_state=1)[list("cadb")]
+        for scores in (self.scores, self.scores.iloc[::-1], self.scores[list("dcba")], shuffled):
+            for decided in (self.decided, self.decided.iloc[::-1, ::-1], self.decided.to_numpy()):
+                self.assertEqual(lacuna.metrics.evaluate(self.Y, scores, decided), self.expected)
+            for name, values in lacuna.metrics.per_label(self.Y, self.scores).items():
+                np.testing.assert_array_equal(lacuna.metrics.per_label(self.Y, scores)[name], values)
+        self.assertNotEqual(lacuna.metrics.evaluate(self.Y, shuffled.to_numpy(), self.decided), self.expected)
+
+    def test_lists_of_tags_are_put_into_the_columns_of_the_scores(self):
+        tags = pd.Series([[name for name in self.names if self.Y.loc[i, name]] for i in self.ids], self.ids)
+        wider = self.scores.assign(nobody=.5)[["nobody", *"cadb"]]
+        self.assertEqual(lacuna.metrics.evaluate(tags, self.scores.iloc[::-1, ::-1], self.decided), self.expected)
+        self.assertEqual(lacuna.metrics.evaluate(list(tags), self.scores[list("dacb")], self.decided), self.expected)
+        self.assertEqual(lacuna.metrics.per_label(tags, wider)["positives"][0], 0)
+
+    def test_others_are_refused(self):
+        with self.refused(lacuna.DataError, "scores lack 1 of the 40 ids", "'p39'", "to_numpy"):
+            lacuna.metrics.evaluate(self.Y, self.scores.rename(index={"p39": "q"}))
+        with self.refused(lacuna.DataError, "scores lack 40 of the 40 ids"):
+            lacuna.metrics.evaluate(self.Y, self.scores.reset_index(drop=True))
+        with self.refused(lacuna.DataError, "decisions lack 1 of the 4 labels", "'b'"):
+            lacuna.metrics.evaluate(self.Y, self.scores, self.decided.rename(columns={"b": "x"}))
+        with self.refused(lacuna.DataError, "same name"):
+            lacuna.metrics.per_label(self.Y, self.scores.set_axis(list("abca"), axis=1))
+        with self.refused(lacuna.DataError, "there twice", "'p0'"):
+            lacuna.metrics.evaluate(self.Y, self.scores.rename(index={"p39": "p0"}))
+        with self.refused(lacuna.DataError, "39 x 4", "40 x 4"):
+            lacuna.metrics.evaluate(self.Y, self.scores.iloc[1:])
 
 
 class Copies(Case):
