@@ -95,8 +95,53 @@ TEST(Browser, ThePageOfTheServer) {
     const auto too_many = seen["tooMany"].get<std::string>();
     EXPECT_NE(too_many.find("29 cells"), std::string::npos) << too_many;
     EXPECT_NE(too_many.find("28 columns"), std::string::npos) << too_many;
+    EXPECT_EQ(seen["counted"], 1);
     EXPECT_TRUE(std::filesystem::exists(stem + "-" + width + ".png"));
   }
+}
+
+TEST(Browser, ThePageMatchesColumnsByTheirNames) {
+  NEEDS_BROWSER();
+  SmallModel small;
+  std::vector<std::string> names, cells;
+  for (std::size_t v = 0; v < 3; ++v) {
+    for (std::size_t j = 0; j < small.data.views[v].columns(); ++j)
+      names.push_back(fmt::format("{}_{}", "abc"[v], j));
+    small.data.views[v].column_names.assign(names.end() - static_cast<std::ptrdiff_t>(small.row(v, 0).size()),
+                                            names.end());
+    for (const float x : small.row(v, 0)) cells.push_back(fmt::format("{}", x));
+  }
+  small.train(small.path, 1);
+  const auto table = [](const auto& titles, const auto& row) {
+    return fmt::format("id,{}\nx,{}\n", fmt::join(titles, ","), fmt::join(row, ","));
+  };
+  std::vector<std::string> texts = {table(names, cells)};
+  std::vector<std::string> backward(names.rbegin(), names.rend()), values(cells.rbegin(), cells.rend());
+  texts.push_back(table(backward, values));
+  texts.push_back(table(names, values));  // other values: other tags, so that the names above did it
+  std::vector<std::string> wrong = names;
+  wrong[3] = "stranger";
+  texts.push_back(table(wrong, cells));
+  wrong.resize(20);
+  texts.push_back(table(wrong, cells));
+  write_text(small.folder / "texts.json", nlohmann::json(texts).dump());
+  ServeProcess server({small.path});
+  const Command ended =
+      shell("node " LACUNA_SOURCE_DIR "/tests/browser/names.mjs " + kModules +
+            " http://127.0.0.1:" + std::to_string(server.port()) + "/ " + (small.folder / "texts.json"));
+  ASSERT_EQ(ended.code, 0);
+  const auto result = nlohmann::json::parse(ended.out);
+  EXPECT_EQ(result["errors"].size(), 0u) << result["errors"];
+  const auto& seen = result["seen"];
+  ASSERT_EQ(seen.size(), 5u);
+  EXPECT_EQ(seen[0]["message"], "");
+  EXPECT_EQ(seen[0]["tags"].size(), 5u);
+  EXPECT_EQ(seen[1], seen[0]);
+  EXPECT_NE(seen[2]["tags"], seen[0]["tags"]);
+  for (const char* words : {"28 names", "28 columns", "unknown to it: stranger", "missing: a_3"})
+    EXPECT_NE(seen[3]["message"].get<std::string>().find(words), std::string::npos) << seen[3];
+  for (const char* words : {"20 names", "28 columns"})
+    EXPECT_NE(seen[4]["message"].get<std::string>().find(words), std::string::npos) << seen[4];
 }
 
 TEST(Browser, TheExamplePredictsWithoutSendingAnything) {

@@ -127,6 +127,21 @@ TEST_F(Serve, AnItemWithoutViewsHasNumbersInV2AndNoTagsInV1) {
   ASSERT_EQ(answer.status, 200) << answer.body;
   const auto document = answer.json();
   for (const auto& score : document["outputs"][0]["data"]) EXPECT_TRUE(score.is_number());
+  EXPECT_EQ(document["parameters"]["rows_without_views"], nlohmann::json({0}));
+  EXPECT_FALSE(infer(small_->request(0, 1, 1)).json().contains("parameters"));
+  // A threshold that the bare network is above: rows 1 and 3 are said to be bare, and nothing is decided for them.
+  auto four = small_->request(0, 4, 1);
+  for (std::size_t k = 0; k < 12; ++k)
+    four["inputs"][0]["data"][12 + k] = four["inputs"][0]["data"][36 + k] = nullptr;
+  four["outputs"] = {{{"name", "scores"}}, {{"name", "decided"}}};
+  const auto said = infer(four).json();
+  ASSERT_EQ(said["parameters"]["rows_without_views"], nlohmann::json({1, 3})) << said.dump();
+  Matrix<float> scores(4, 6);
+  for (std::size_t k = 0; k < 24; ++k) scores.values()[k] = said["outputs"][0]["data"][k].get<float>();
+  const Matrix<std::uint8_t> decided = Model::load(small_->path).decide(scores);
+  for (std::size_t i = 0; i < 4; ++i)
+    for (std::size_t j = 0; j < 6; ++j)
+      EXPECT_EQ(said["outputs"][1]["data"][i * 6 + j].get<bool>(), i % 2 == 0 && decided(i, j) != 0);
   EXPECT_EQ(ask(post("/v1/suggest", R"({"id": "a", "views": {}})")).json(),
             nlohmann::json({{"id", "a"}, {"tags", nullptr}, {"scores", nullptr}}));
 }
@@ -324,7 +339,32 @@ TEST_F(Serve, ExplanationsAddUp) {
     double sum = tag["base"].get<double>();
     for (const auto& [name, value] : tag["views"].items()) sum += value.get<double>();
     EXPECT_NEAR(sum, tag["score"].get<double>(), 1e-3) << tag.dump();
+    const double p = tag["probability"].get<double>();
+    EXPECT_NEAR(tag["score"].get<double>(), std::log(p / (1 - p)), 1e-3) << tag.dump();
   }
+  const Model model = Model::load(small_->path);  // the test means something: calibration moves the scores
+  ASSERT_FALSE(model.calibration().empty());
+  const Matrix<float> raw = small_->expected(small_->path, 5, 1, 5);
+  double moved = 0;
+  for (const auto& tag : answer["tags"])
+    for (std::size_t j = 0; j < 6; ++j)
+      if (tag["label"] == small_->data.label_names[j])
+        moved = std::max(moved, std::abs(tag["probability"].get<double>() - static_cast<double>(raw(0, j))));
+  EXPECT_GT(moved, .01);
+}
+
+TEST(ServeModels, MetadataNameTheColumnsThatAModelKnows) {
+  SmallModel small;
+  EXPECT_FALSE(
+      ServeProcess({small.path}).ask(get("/v2/models/photos")).json()["inputs"][1].contains("parameters"));
+  std::vector<std::string> names;
+  for (int j = 0; j < 9; ++j) names.push_back(fmt::format("gene {}", j));
+  small.data.views[1].column_names = names;
+  small.train(small.path, 1);
+  const auto inputs = ServeProcess({small.path}).ask(get("/v2/models/photos")).json()["inputs"];
+  EXPECT_EQ(inputs[1]["parameters"]["columns"], names);
+  EXPECT_EQ(inputs[1]["shape"], nlohmann::json({-1, 9}));
+  EXPECT_FALSE(inputs[0].contains("parameters"));
 }
 
 TEST_F(Serve, BatchKeepsTheOrderAndReportsBadLines) {

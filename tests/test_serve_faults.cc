@@ -382,6 +382,33 @@ TEST(ServeFaults, AThousandRequestsWhileTheModelIsSwapped) {
   EXPECT_NE(ended.err.find("stays at version 2"), std::string::npos) << ended.err;
 }
 
+TEST(ServeFaults, AModelThatTakesOrGivesSomethingElseIsWarnedOf) {
+  const TemporaryDirectory folder;
+  const std::string served = folder / "photos.safetensors", same = folder / "same", other = folder / "other";
+  SmallModel changed;
+  changed.train(same, 9);
+  changed.data.views[1].name = "smell";
+  changed.data.label_names[4] = "blue";
+  changed.train(other, 9);
+  std::filesystem::copy_file(small().path, served);
+  ServeProcess server({served});
+  const auto swapped = [&](double count) {
+    return comes_true([&] { return server.counters()["lacuna_model_swaps_total"] == count; });
+  };
+  replace(same, served);
+  ASSERT_TRUE(swapped(1));
+  replace(other, served);
+  ASSERT_TRUE(swapped(2));
+  const std::string said = server.stop().err;
+  const std::size_t at = said.find("warning: ");
+  ASSERT_NE(at, std::string::npos) << said;
+  EXPECT_EQ(said.find("warning: ", at + 1), std::string::npos) << said;
+  for (const std::string& words :
+       {std::string("version 3"), small().data.views[1].name + " 9, ", std::string("smell 9, "),
+        "label 4 was '" + small().data.label_names[4] + "' and is 'blue'"})
+    EXPECT_NE(said.find(words, at), std::string::npos) << words << "\n" << said;
+}
+
 TEST(ServeFaults, AModelFileThatIsRemovedIsReportedAndItsModelStays) {
   const TemporaryDirectory folder;
   const std::string served = folder / "photos.safetensors";

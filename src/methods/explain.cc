@@ -15,6 +15,12 @@ namespace {
 
 constexpr std::size_t kBlockValues = std::size_t{1} << 23;  // of sets x labels that are computed at once
 
+// Of a probability; float32 does not tell those beyond the bounds from 0 and 1.
+double log_odds(double p) {
+  p = std::clamp(p, 1e-7, 1 - 1e-7);
+  return std::log(p / (1 - p));
+}
+
 // The sets of views that are evaluated for items with k views, and what is made of their values.
 class Plan {
  public:
@@ -132,8 +138,8 @@ void explain(const Model& model, const Selection& selection, const ExplainOption
   std::vector<double> prior;
   if (base_of(model, options) == Base::prior)
     for (const float x : model.prior())
-      prior.push_back(options.calibrated ? 1 / (1 + std::exp(-static_cast<double>(x)))
-                                         : static_cast<double>(x));
+      prior.push_back(options.calibrated && !options.log_odds ? 1 / (1 + std::exp(-static_cast<double>(x)))
+                                                              : static_cast<double>(x));
   std::vector<Plan> plans;
   for (std::size_t k = 0; k <= m; ++k) plans.emplace_back(k, options);
   const std::size_t most =
@@ -179,7 +185,9 @@ void explain(const Model& model, const Selection& selection, const ExplainOption
         for (std::size_t s = 0; s < V.rows(); ++s)
           for (std::size_t j = 0; j < c; ++j) {
             const double x = values(start[i] + s, j);
-            V(s, j) = options.calibrated ? model.calibration().probability(j, x) : x;
+            V(s, j) = !options.calibrated ? x
+                      : options.log_odds  ? log_odds(model.calibration().probability(j, x))
+                                          : model.calibration().probability(j, x);
           }
         if (!prior.empty()) std::ranges::copy(prior, V.row(plan.none()).begin());
         plan.solve(V, phi, error);

@@ -28,6 +28,7 @@ struct ExplainOptions {
   std::size_t orders = 256;      // drawn where there are more views; even
   std::uint64_t seed = 1;
   Base base = Base::prior;  // if the model allows it, see base_of()
+  bool log_odds = false;    // with `calibrated`: the log-odds of those probabilities
 };
 
 // The base that explain() takes: the prior if it is asked for, the model holds one, and values are log-odds or

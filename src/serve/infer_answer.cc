@@ -1,5 +1,6 @@
 #include "serve/infer_answer.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "serve/scan.h"
@@ -11,6 +12,17 @@ void append_numbers(std::string& out, std::span<const float> values) {
   for (const float value : values) {
     fmt::format_to(std::back_inserter(out), "{},", value);
   }
+}
+
+// Rows of which nothing is known: their scores are those of a bare network.
+std::vector<std::size_t> rows_without_views(const Rows& rows) {
+  std::vector<std::size_t> bare;
+  const std::size_t views = rows.features.size();
+  for (std::size_t i = 0; i < rows.count; ++i) {
+    const auto own = std::span(rows.present).subspan(i * views, views);
+    if (std::ranges::none_of(own, [](std::uint8_t there) { return there != 0; })) bare.push_back(i);
+  }
+  return bare;
 }
 
 }  // namespace
@@ -30,6 +42,9 @@ Reply write_inference(const Inference& inference, const ServedModel& model, cons
   std::string json =
       "{\"model_name\":" + json_quoted(model.name) + ",\"model_version\":\"" + model.version + "\"";
   if (!inference.id.empty()) json += ",\"id\":" + json_quoted(inference.id);
+  const std::vector<std::size_t> bare = rows_without_views(inference.rows);
+  if (!bare.empty())
+    json += fmt::format(",\"parameters\":{{\"rows_without_views\":[{}]}}", fmt::join(bare, ","));
   json += ",\"outputs\":[";
   std::string binary;
   bool has_binary = false;
@@ -39,7 +54,10 @@ Reply write_inference(const Inference& inference, const ServedModel& model, cons
     const bool flags = output.kind == InferOutput::Kind::decided;
     if (output.kind == InferOutput::Kind::probabilities && probabilities.empty())
       probabilities = probabilities_of(model, scores);
-    if (flags && decided.empty()) decided = model.model.decide(scores);
+    if (flags && decided.empty()) {
+      decided = model.model.decide(scores);
+      for (const std::size_t i : bare) std::ranges::fill(decided.row(i), std::uint8_t{0});
+    }
     const std::span<const float> numbers = output.kind == InferOutput::Kind::scores
                                                ? std::span(scores.data, scores.rows * scores.cols)
                                                : std::as_const(probabilities).values();

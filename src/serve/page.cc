@@ -138,20 +138,47 @@ async function describe() {
 }
 const isNumber = cell => cell.trim() !== '' && Number.isFinite(Number(cell));
 const isEmpty = cell => cell.trim() === '' || /^(na|nan|null)$/i.test(cell.trim());
+const cellsOf = line => (/[,;\t]/.test(line) ? line.split(/[,;\t]/) : line.trim().split(/ +/)).map(cell => cell.trim());
+const chosenViews = () => described.inputs.filter(view => ['', view.name].includes($('layout').value));
+const some = names => names.slice(0, 3).join(', ') + (names.length > 3 ? ', ...' : '');
+// What the first line says if it is a header: whether an id is in front, and where the columns of the views are, by
+// their names. Numbers that count the columns are a header without names; null: the line is a row.
+function header(line) {
+  const titles = cellsOf(line).map(title => title.replace(/^"(.*)"$/, '$1'));
+  const views = chosenViews();
+  const total = views.reduce((sum, view) => sum + view.shape[1], 0);
+  const names = views.flatMap(view => view.parameters?.columns ?? []);
+  const named = names.length === total;
+  const id = /^(id)?$/i.test(titles[0]) || (titles.length === total + 1 && !names.includes(titles[0]));
+  const own = id ? titles.slice(1) : titles;
+  const isWord = cell => !isEmpty(cell) && !isNumber(cell);
+  const asLearned = own.length === total && (own.every((title, k) => title === String(k)) ||
+                                             own.every((title, k) => title === names[k]));
+  if (!asLearned && !titles.slice(1).some(isWord) && !(isWord(titles[0]) && names.includes(titles[0]))) return null;
+  if (asLearned || !named) return {id};
+  const twice = [own, names].map(all => all.find((name, k) => all.indexOf(name) !== k)).find(name => name !== undefined);
+  const unknown = own.filter(name => !names.includes(name)), missing = names.filter(name => !own.includes(name));
+  if (twice === undefined && !unknown.length && !missing.length) return {id, order: names.map(name => own.indexOf(name))};
+  throw new Error('The header has ' + own.length + ' names, the model has ' + total + ' columns here: ' +
+                  [unknown.length && 'unknown to it: ' + some(unknown), missing.length && 'missing: ' + some(missing),
+                   twice !== undefined && '"' + twice + '" is there twice, so names cannot be matched; choose one view, ' +
+                   'or keep the order of the model'].filter(part => part).join('; ') + '.');
+}
 // A row of numbers as an item; cells that are empty or say NaN are left out, a view of such cells alone is missing. One
 // cell more than columns is an id if it cannot be a number, or if a header says so.
-function item(line, number, withId) {
+function item(line, number, title) {
   const chosen = $('layout').value;
-  const views = described.inputs.filter(view => chosen === '' || view.name === chosen);
+  const views = chosenViews();
   const total = views.reduce((sum, view) => sum + view.shape[1], 0);
-  let cells = (/[,;\t]/.test(line) ? line.split(/[,;\t]/) : line.trim().split(/ +/)).map(cell => cell.trim());
+  let cells = cellsOf(line);
   let id = String(number);
-  if (cells.length === total + 1 && (withId || !(isNumber(cells[0]) || isEmpty(cells[0])))) id = cells.shift();
+  if (cells.length === total + 1 && (title?.id || !(isNumber(cells[0]) || isEmpty(cells[0])))) id = cells.shift();
   if (cells.length !== total)
     throw new Error('Line ' + number + ' has ' + cells.length + ' cells, ' +
                     (chosen === '' ? 'the views together have ' : 'view ' + chosen + ' has ') + total + ' columns' +
                     (cells.length === total + 1 ? '; an id in front that is a number needs a header line that calls it "id".'
                                                 : '.'));
+  if (title?.order) cells = title.order.map(k => cells[k]);
   const result = {id, views: {}};
   for (const view of views) {
     const part = cells.splice(0, view.shape[1]);
@@ -170,10 +197,8 @@ function lines() {
   const all = $('rows').value.split(/\r?\n/).filter(line => line.trim() !== '');
   if (all.length === 0) throw new Error('There are no rows yet: paste some, or drop a file.');
   if (all[0].trim()[0] === '{') return all;
-  const titles = all[0].split(/[,;\t]/).map(cell => cell.trim());
-  const first = all.length > 1 && titles.slice(1).some(cell => !isEmpty(cell) && !isNumber(cell)) ? 1 : 0;
-  const withId = first === 1 && /^"?id"?$/i.test(titles[0]);
-  return all.slice(first).map((line, k) => item(line, k + first + 1, withId));
+  const title = all.length > 1 ? header(all[0]) : null, first = title ? 1 : 0;
+  return all.slice(first).map((line, k) => item(line, k + first + 1, title));
 }
 function element(name, kind, text) {
   const one = document.createElement(name);

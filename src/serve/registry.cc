@@ -59,6 +59,31 @@ Registry::Stamp Registry::stamp_of(const std::string& path) {
           status.st_mtim.tv_nsec};
 }
 
+// What clients of the old model would trip over; empty where the new one takes and gives the same.
+std::string Registry::changes(const ServedModel& before, const ServedModel& now) {
+  std::vector<std::string> found;
+  const auto views_of = [](const ServedModel& served) {
+    std::vector<std::string> views;
+    for (const auto& view : served.views) views.push_back(fmt::format("{} {}", view.name, view.columns));
+    return views;
+  };
+  if (const auto old = views_of(before), fresh = views_of(now); old != fresh)
+    found.push_back(fmt::format("views were {} and are {}", join(old, ", "), join(fresh, ", ")));
+  const auto &old_columns = before.model.columns().views(), &columns = now.model.columns().views();
+  for (std::size_t v = 0; found.empty() && v < columns.size(); ++v)
+    if (columns[v].names != old_columns[v].names)
+      found.push_back(
+          fmt::format("the columns of view {} have other names or another order", columns[v].view));
+  const auto &old_labels = before.model.label_names(), &labels = now.model.label_names();
+  std::size_t j = 0;
+  while (j < labels.size() && j < old_labels.size() && labels[j] == old_labels[j]) ++j;
+  if (old_labels.size() != labels.size())
+    found.push_back(fmt::format("there were {} labels and are {}", old_labels.size(), labels.size()));
+  else if (j < labels.size())
+    found.push_back(fmt::format("label {} was '{}' and is '{}'", j, old_labels[j], labels[j]));
+  return join(found, "; ");
+}
+
 ModelPointer Registry::find(std::string_view name) const {
   const std::lock_guard lock(mutex_);
   for (const Entry& entry : entries_)
@@ -101,6 +126,10 @@ void Registry::look() {
       }
       ++counters_.swaps;
       fmt::print(stderr, "model {}: version {} loaded from {}\n", entry.name, entry.version, entry.path);
+      if (const std::string changed = changes(*fresh, *entry.model);
+          !changed.empty())  // fresh is the old one now
+        fmt::print(stderr, "warning: model {}: version {} does not fit requests for the one before: {}\n",
+                   entry.name, entry.version, changed);
     } catch (const std::exception& error) {
       --entry.version;
       ++counters_.failed_swaps;

@@ -58,6 +58,7 @@ class Registry {
   };
   static Stamp stamp_of(const std::string& path);
   ModelPointer load(const Entry& entry) const;
+  static std::string changes(const ServedModel& before, const ServedModel& now);
 
   std::string precision_, empty_;
   Counters& counters_;

@@ -55,8 +55,11 @@ bool is_prediction(std::string_view target) {
 
 Json describe(const ServedModel& served) {
   Json inputs = Json::array(), outputs = Json::array();
-  for (const auto& view : served.views)
-    inputs.push_back({{"name", view.name}, {"datatype", "FP32"}, {"shape", {-1, view.columns}}});
+  for (const ViewColumns& view : served.model.columns().views()) {
+    Json& input =
+        inputs.emplace_back(Json{{"name", view.view}, {"datatype", "FP32"}, {"shape", {-1, view.count}}});
+    if (!view.names.empty()) input["parameters"] = {{"columns", view.names}};
+  }
   for (const char* name : {"scores", "probabilities", "decided"})
     outputs.push_back({{"name", name},
                        {"datatype", name == std::string_view("decided") ? "BOOL" : "FP32"},

@@ -135,15 +135,17 @@ Reply write_suggestions(const Suggestions& items, const ServedModel& model, cons
   Matrix<float> probabilities;
   Matrix<std::uint8_t> decided;
   Explanation explanation;
+  ExplainOptions explained;  // what is shown: the calibrated probability where there is one
+  explained.calibrated = explained.log_odds = !model.model.calibration().empty();
   if (outcome.count > 0) {
     probabilities = probabilities_of(model, outcome.rows());
     decided = model.model.decide(outcome.rows());
     if (items.settings.explain) {
       const Dataset data = items.block->dataset(outcome.count, "request");
-      explanation = explain(model.model, select_all(data));
+      explanation = explain(model.model, select_all(data), explained);
     }
   }
-  const char* base = base_name(base_of(model.model, {}));
+  const char* base = base_name(base_of(model.model, explained));
   Reply reply;
   if (items.many) reply.type = "application/x-ndjson";
   std::string& out = reply.body;

@@ -40,9 +40,13 @@ for (const [width, height] of [[1280, 900], [390, 844]]) {
   await page.fill('#rows', 'id' + Array.from({length: columns}, (_, k) => ',c' + k).join('') + '\n17' + ',0.5'.repeat(columns));
   await page.click('#go');
   await page.waitForFunction(() => document.querySelector('h2')?.textContent === '17');
+  await page.fill('#rows', Array.from({length: columns}, (_, k) => k).join(',') + '\n' + Array(columns).fill('0.5').join(','));
+  await page.click('#go');  // numbers that count the columns are a header
+  await page.waitForFunction(() => document.querySelector('h2')?.textContent === '2');
+  const counted = await page.$$eval('article', all => all.length);
   await page.click('#random');
   await page.waitForFunction(() => [...document.querySelectorAll('h2')].some(title => title.textContent === 'random'));
-  result[width] = {cards, overflow, message, tokenShown, tooMany, strangers, errors};
+  result[width] = {cards, overflow, message, tokenShown, tooMany, counted, strangers, errors};
   await browser.close();
 }
 console.log(JSON.stringify(result));
