@@ -146,7 +146,9 @@ TEST(Browser, ThePageMatchesColumnsByTheirNames) {
 
 TEST(Browser, TheExamplePredictsWithoutSendingAnything) {
   NEEDS_BROWSER();
-  const SmallModel small;
+  SmallModel small;
+  for (int j = 0; j < 9; ++j) small.data.views[1].column_names.push_back(fmt::format("gene {}", j));
+  small.train(small.path, 1);
   const std::string site = small.folder / "site";
   make_directories(site + "/ort");
   const Ended exported = run({"export", small.path, site + "/model.onnx"});
@@ -178,6 +180,11 @@ TEST(Browser, TheExamplePredictsWithoutSendingAnything) {
   EXPECT_NE(too_many.find("3 columns"), std::string::npos) << too_many;
   EXPECT_EQ(seen["ids"], nlohmann::json({"7", "8"}));
   EXPECT_EQ(seen["missing"], nlohmann::json({false, true}));
+  EXPECT_EQ(seen["turned"].dump(), "[[1,2],[3]]");
+  EXPECT_EQ(seen["counted"].dump(), "[[4,5],[6]]");
+  for (const char* words : {"3 names", "3 columns", "unknown: other", "missing: z"})
+    EXPECT_NE(seen["strange"].get<std::string>().find(words), std::string::npos) << seen["strange"];
+  EXPECT_EQ(seen["written"], nlohmann::json({nullptr, small.data.views[1].column_names, nullptr}));
 }
 
 }  // namespace

@@ -52,6 +52,22 @@ function cellsOf(line, separator) {
   return cells;
 }
 
+// Where the columns of the views are in a row, by the names of a header without its id; null: in the model's order,
+// because the model knows no names or the header only counts the columns.
+function orderOf(titles, views) {
+  const total = views.reduce((sum, view) => sum + view.columns, 0);
+  const names = views.flatMap(view => view.column_names ?? []);
+  if (names.length !== total || (titles.length === total && titles.every((title, k) => title === String(k)))) return null;
+  if (titles.length === total && titles.every((title, k) => title === names[k])) return null;
+  const unknown = titles.filter(title => !names.includes(title)), missing = names.filter(name => !titles.includes(name));
+  if (unknown.length || missing.length || titles.length !== total)
+    throw new Error(`The header has ${titles.length} names, the views together have ${total} columns; unknown: ` +
+                    `${unknown.slice(0, 3).join(', ') || 'none'}; missing: ${missing.slice(0, 3).join(', ') || 'none'}.`);
+  if (new Set(names).size !== total)
+    throw new Error('Views have columns of the same name, so that a header must be in the order of the model.');
+  return names.map(name => titles.indexOf(name));
+}
+
 // The rows of a table as one float32 array a view; NaN where a view is missing. `missing` marks rows without any view.
 export function readTable(text, views) {
   const lines = text.split(/\r?\n/).filter(line => line.trim() !== '');
@@ -60,16 +76,19 @@ export function readTable(text, views) {
   const rows = lines.map(line => cellsOf(line, separator));
   const total = views.reduce((sum, view) => sum + view.columns, 0);
   const isNumber = cell => cell === '' || /^(na|nan)$/i.test(cell) || Number.isFinite(Number(cell));
-  const first = rows[0].slice(1).some(cell => !isNumber(cell)) ? 1 : 0;
+  const counts = row => row.length === total && row.every((cell, k) => cell === String(k));
+  const first = rows.length > 1 && (rows[0].slice(1).some(cell => !isNumber(cell)) || counts(rows[0]) ||
+                                    counts(rows[0].slice(1))) ? 1 : 0;
   // One cell more than columns is an id if it cannot be a number, or if a header says so.
   const titled = first === 1 && /^id$/i.test(rows[0][0]);
   const hasIds = rows.length > first && rows[first].length === total + 1 && (titled || !isNumber(rows[first][0]));
+  const order = first === 1 ? orderOf(hasIds || titled ? rows[0].slice(1) : rows[0], views) : null;
   const ids = [], missing = [], data = views.map(view => new Float32Array((rows.length - first) * view.columns));
   for (let r = first; r < rows.length; ++r) {
     if (rows[r].length !== total + (hasIds ? 1 : 0))
       throw new Error(`Line ${r + 1} has ${rows[r].length} cells, ${hasIds ? 'an id and ' : ''}the views together have ` +
                       `${total} columns. An id in front that is a number needs a header line that calls it "id".`);
-    const cells = hasIds ? rows[r].slice(1) : rows[r];
+    const own = hasIds ? rows[r].slice(1) : rows[r], cells = order ? order.map(k => own[k]) : own;
     ids.push(hasIds ? rows[r][0] : String(r + 1 - first));
     missing.push(cells.every(cell => cell === '' || /^(na|nan)$/i.test(cell)));
     let at = 0;

@@ -175,8 +175,10 @@ OnnxSummary export_onnx(const Tensors& file, const std::string& path) {
   graph.output("decided", decision, OnnxType::boolean, labels);
 
   auto described = nlohmann::json::array();
-  for (const auto& map : model.preparation().views())
-    described.push_back({{"name", map.name}, {"columns", map.columns}});
+  for (const ViewColumns& view : model.columns().views()) {
+    auto& one = described.emplace_back(nlohmann::json{{"name", view.view}, {"columns", view.count}});
+    if (!view.names.empty()) one["column_names"] = view.names;
+  }
   graph.note("method", method);
   graph.note("preset", model.preset());
   graph.note("views", described.dump());

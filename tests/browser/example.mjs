@@ -52,4 +52,12 @@ const views = [{name: 'a', columns: 2}, {name: 'b', columns: 1}];
 let tooMany = '';
 try { readTable('1,2,3,4\n', views); } catch (error) { tooMany = error.message; }
 const titled = readTable('id,x,y,z\n7,1,2,3\n8,,,\n', views);
-console.log(JSON.stringify({rows, message, tooMany, ids: titled.ids, missing: titled.missing, strangers, errors, posts}));
+// Columns by their names, which lacuna export wrote.
+const named = [{name: 'a', columns: 2, column_names: ['x', 'y']}, {name: 'b', columns: 1, column_names: ['z']}];
+const turned = readTable('id,z,y,x\n7,3,2,1\n', named).data.map(part => [...part]);
+const counted = readTable('0,1,2\n4,5,6\n', named).data.map(part => [...part]);
+let strange = '';
+try { readTable('id,x,y,other\n7,1,2,3\n', named); } catch (error) { strange = error.message; }
+const {readMetadata} = await import(pathToFileURL(join(site, 'predict.mjs')));
+const written = readMetadata(readFileSync(join(site, 'model.onnx'))).views.map(view => view.column_names ?? null);
+console.log(JSON.stringify({turned, counted, strange, written, rows, message, tooMany, ids: titled.ids, missing: titled.missing, strangers, errors, posts}));
