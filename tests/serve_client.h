@@ -120,11 +120,11 @@ class Connection {
 };
 
 inline std::string post(const std::string& target, const std::string& body, const std::string& headers = "") {
-  return "POST " + target + " HTTP/1.1\r\nHost: x\r\nContent-Length: " + std::to_string(body.size()) +
+  return "POST " + target + " HTTP/1.1\r\nHost: localhost\r\nContent-Length: " + std::to_string(body.size()) +
          "\r\n" + headers + "\r\n" + body;
 }
 inline std::string get(const std::string& target, const std::string& headers = "") {
-  return "GET " + target + " HTTP/1.1\r\nHost: x\r\n" + headers + "\r\n";
+  return "GET " + target + " HTTP/1.1\r\nHost: localhost\r\n" + headers + "\r\n";
 }
 
 // The answer of /metrics: counters by their names with labels.

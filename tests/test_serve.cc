@@ -60,7 +60,7 @@ TEST_F(Serve, PageAndDescription) {
   EXPECT_EQ(api["openapi"], "3.1.0");
   EXPECT_TRUE(api["paths"].contains("/v2/models/{model}/infer"));
   EXPECT_EQ(api["components"]["schemas"]["Item"]["required"], nlohmann::json({"views"}));
-  const HttpAnswer head = ask("HEAD / HTTP/1.1\r\nHost: x\r\n\r\n");
+  const HttpAnswer head = ask("HEAD / HTTP/1.1\r\nHost: localhost\r\n\r\n");
   EXPECT_EQ(head.status, 200);
   EXPECT_EQ(head.header("Content-Length"), page.header("Content-Length"));
 }
@@ -391,11 +391,12 @@ TEST_F(Serve, ChunksAndExpectations) {
     chunks += fmt::format("{:x}\r\n{}\r\n", piece.size(), piece);
   }
   Connection connection(server_->port());
-  connection.send("POST " + infer_target() + " HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n" +
-                  chunks + "0\r\n\r\n");
+  connection.send("POST " + infer_target() +
+                  " HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n" + chunks +
+                  "0\r\n\r\n");
   EXPECT_EQ(connection.read().status, 200);
   connection.send("POST " + infer_target() +
-                  " HTTP/1.1\r\nHost: x\r\nExpect: 100-continue\r\nContent-Length: " +
+                  " HTTP/1.1\r\nHost: localhost\r\nExpect: 100-continue\r\nContent-Length: " +
                   std::to_string(body.size()) + "\r\n\r\n");
   EXPECT_EQ(connection.read().status, 100);
   connection.send(body);
@@ -424,6 +425,32 @@ TEST(ServeTokens, OnlyWhoHasOneMayAsk) {
   EXPECT_EQ(server.ask(get("/")).status, 200);
   EXPECT_EQ(server.ask(get("/metrics")).status, 401);
   EXPECT_NE(server.ask(get("/metrics")).header("WWW-Authenticate").find("Bearer"), std::string::npos);
+}
+
+std::string asked_as(const std::string& host) {
+  return "GET /v2/models HTTP/1.1\r\n" + host + "\r\n";
+}
+
+TEST(ServeHosts, APageFromElsewhereIsRefusedOnLoopback) {
+  const SmallModel small;
+  const ServeProcess server({small.path, "--host", "lacuna.example.org,Other"});
+  for (const char* host : {"localhost", "LOCALHOST:8080", "127.0.0.1", "127.3.2.1:80", "[::1]:8080", "[::1]",
+                           "lacuna.example.org", "other:443"})
+    EXPECT_EQ(server.ask(asked_as(fmt::format("Host: {}\r\n", host))).status, 200) << host;
+  EXPECT_EQ(server.ask("GET /v2 HTTP/1.0\r\n\r\n").status, 200);  // of no browser
+  for (const char* host : {"evil.example.org", "127.0.0.1.evil.org", "localhost.evil.org:8080", "[::2]", "[",
+                           "10.0.0.1", "localhost@evil.org"}) {
+    const HttpAnswer answer = server.ask(asked_as(fmt::format("Host: {}\r\n", host)));
+    EXPECT_EQ(answer.status, 421) << host;
+    EXPECT_NE(answer.body.find("--host"), std::string::npos) << answer.body;
+  }
+  const std::string body = small.item(0, 7).dump();
+  const std::string sent = fmt::format(
+      "POST /v1/suggest HTTP/1.1\r\nHost: evil.org\r\nContent-Length: {}\r\n\r\n{}", body.size(), body);
+  EXPECT_EQ(server.ask(sent).status, 421);
+  const Ended idle = run({"serve", small.path, "--listen", "0.0.0.0:0", "--host", "a"});
+  EXPECT_EQ(idle.code, 2);
+  EXPECT_NE(idle.err.find("--host a has no effect with --listen 0.0.0.0:0"), std::string::npos) << idle.err;
 }
 
 TEST(ServeModels, SeveralAtOnce) {

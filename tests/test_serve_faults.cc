@@ -167,7 +167,7 @@ TEST(ServeFaults, OversizeAndBroken) {
   ServeProcess server({small().path, "--max-body", "20000", "--max-header", "2000"});
   {  // too large, said so: not read
     Connection large(server.port());
-    large.send("POST " + infer_target() + " HTTP/1.1\r\nHost: x\r\nContent-Length: 20001\r\n\r\n");
+    large.send("POST " + infer_target() + " HTTP/1.1\r\nHost: localhost\r\nContent-Length: 20001\r\n\r\n");
     const HttpAnswer answer = large.read();
     EXPECT_EQ(answer.status, 413);
     EXPECT_NE(answer.body.find("20001"), std::string::npos);
@@ -180,22 +180,24 @@ TEST(ServeFaults, OversizeAndBroken) {
   }
   {  // in chunks without end
     Connection large(server.port());
-    large.send("POST " + infer_target() + " HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n");
+    large.send("POST " + infer_target() +
+               " HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n");
     const std::string chunk = "400\r\n" + std::string(1024, ' ') + "\r\n";
     for (int k = 0; k < 100 && large.send(chunk); ++k) {
     }
     EXPECT_EQ(large.read().status, 413);
   }
   const std::pair<std::string, int> broken[] = {
-      {"GET / HTTP/1.1\r\nHost: x\r\nX: " + std::string(3000, 'a') + "\r\n\r\n", 431},
+      {"GET / HTTP/1.1\r\nHost: localhost\r\nX: " + std::string(3000, 'a') + "\r\n\r\n", 431},
       {"GET / HTTP/7.3\r\n\r\n", 505},
       {"hello\r\n\r\n", 400},
       {std::string("\0\1\2\3\r\n\r\n", 8), 400},
-      {"POST /v1/suggest HTTP/1.1\r\nHost: x\r\nContent-Length: -1\r\n\r\n", 400},
-      {"POST /v1/suggest HTTP/1.1\r\nHost: x\r\nContent-Length: 5\r\nContent-Length: 6\r\n\r\nhello", 400},
-      {"POST /v1/suggest HTTP/1.1\r\nHost: x\r\nContent-Length: 99999999999999999999\r\n\r\n", 400},
-      {"POST /v1/suggest HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n", 400},
-      {"POST /v1/suggest HTTP/1.1\r\nHost: x\r\nExpect: wonders\r\nContent-Length: 1\r\n\r\n", 417},
+      {"POST /v1/suggest HTTP/1.1\r\nHost: localhost\r\nContent-Length: -1\r\n\r\n", 400},
+      {"POST /v1/suggest HTTP/1.1\r\nHost: localhost\r\nContent-Length: 5\r\nContent-Length: 6\r\n\r\nhello",
+       400},
+      {"POST /v1/suggest HTTP/1.1\r\nHost: localhost\r\nContent-Length: 99999999999999999999\r\n\r\n", 400},
+      {"POST /v1/suggest HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n", 400},
+      {"POST /v1/suggest HTTP/1.1\r\nHost: localhost\r\nExpect: wonders\r\nContent-Length: 1\r\n\r\n", 417},
   };
   for (const auto& [request, status] : broken) {
     const HttpAnswer answer = server.ask(request);
@@ -283,10 +285,10 @@ TEST(ServeFaults, UnderOverloadEveryRequestIsAnswered) {
 TEST(ServeFaults, BodiesBeyondTheMemoryAreRefused) {
   ServeProcess server({small().path, "--max-body", "100000", "--max-memory", "150000"});
   Connection first(server.port());
-  first.send("POST /v1/suggest HTTP/1.1\r\nHost: x\r\nContent-Length: 100000\r\n\r\n{");
+  first.send("POST /v1/suggest HTTP/1.1\r\nHost: localhost\r\nContent-Length: 100000\r\n\r\n{");
   ASSERT_TRUE(comes_true([&] { return server.counters()["lacuna_body_bytes"] > 0; }));
   Connection second(server.port());
-  second.send("POST /v1/suggest HTTP/1.1\r\nHost: x\r\nContent-Length: 100000\r\n\r\n{");
+  second.send("POST /v1/suggest HTTP/1.1\r\nHost: localhost\r\nContent-Length: 100000\r\n\r\n{");
   const HttpAnswer answer = second.read();
   EXPECT_EQ(answer.status, 503);
   EXPECT_EQ(answer.header("Retry-After"), "1");

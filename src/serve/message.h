@@ -21,6 +21,7 @@ struct Request {
   std::string_view method, target;  // "POST", "/v2/models/photos/infer"; the target is without its query
   std::string_view query;           // "top=5"
   std::string_view authorization;   // the header's value
+  std::string_view host;            // the header's value; empty: there was none
   std::string_view body;
   std::optional<std::size_t> json_bytes;    // Inference-Header-Content-Length: tensors follow the JSON
   boost::asio::io_context* loop = nullptr;  // where the answer is to be given

@@ -47,6 +47,20 @@ tcp::endpoint endpoint_of(const std::string& listen) {
   return found.begin()->endpoint();
 }
 
+// Whoever can reach another address is not kept out by a name, and a page from elsewhere has no token.
+Hosts hosts_of(const ServerOptions& options) {
+  if (!options.token_file.empty() || !endpoint_of(options.listen).address().is_loopback()) {
+    if (!options.hosts.empty())
+      fail(Exit::usage, "--host {} has no effect {}: names are checked on loopback without tokens",
+           join(options.hosts, ","),
+           options.token_file.empty() ? "with --listen " + options.listen : "with --token-file");
+    return {};
+  }
+  std::vector<std::string> names = options.hosts;
+  names.push_back(options.listen);
+  return Hosts(std::move(names));
+}
+
 std::string text_of(const tcp::endpoint& endpoint) {
   const std::string address = endpoint.address().to_string();
   return endpoint.address().is_v6() ? fmt::format("[{}]:{}", address, endpoint.port())
@@ -78,7 +92,8 @@ class Server {
         again_(loops_[0].context),
         signals_(loops_[0].context, SIGTERM, SIGINT),
         service_(limits, counters_, registry_,
-                 options.token_file.empty() ? Tokens() : Tokens::read(options.token_file), threads) {
+                 options.token_file.empty() ? Tokens() : Tokens::read(options.token_file), hosts_of(options),
+                 threads) {
     const tcp::endpoint wanted = endpoint_of(options.listen);
     ErrorCode error;
     acceptor_.open(wanted.protocol(), error);
@@ -229,6 +244,9 @@ void ServerOptions::declare(Options& o) {
       .metavar("MODEL...")
       .required();
   o.add("listen", listen, "where to listen; port 0 takes a free one").metavar("HOST:PORT");
+  o.add("host", hosts,
+        "on loopback without tokens: names that requests may be for (the Host header), besides localhost")
+      .metavar("NAME,...");
   o.add("token-file", token_file, "bearer tokens, one a line: only who sends one may ask").metavar("FILE");
   o.add("precision", precision, "of a network's products: the model's own setting, f32 or bf16")
       .choices({"model", "f32", "bf16"});

@@ -106,6 +106,13 @@ ModelPointer Service::model_of(std::string_view target, std::string_view& rest) 
 }
 
 bool Service::refuses(const Request& request, Reply& reply) const {
+  if (!hosts_.allow(request.host)) {
+    reply = problem(
+        421, fmt::format("this server listens on loopback and is not called '{}'; ask for localhost, or "
+                         "start it with --host {}",
+                         request.host, host_name(request.host)));
+    return true;
+  }
   if (!is_public(request.target) && !tokens_.allow(request.authorization)) {
     reply =
         problem(401, request.authorization.empty() ? "this server wants a token: Authorization: Bearer TOKEN"

@@ -6,6 +6,7 @@
 #include <string>
 
 #include "serve/counters.h"
+#include "serve/hosts.h"
 #include "serve/limits.h"
 #include "serve/message.h"
 #include "serve/queue.h"
@@ -16,11 +17,13 @@ namespace lacuna::serve {
 
 class Service {
  public:
-  Service(const Limits& limits, Counters& counters, Registry& registry, Tokens tokens, std::size_t workers)
+  Service(const Limits& limits, Counters& counters, Registry& registry, Tokens tokens, Hosts hosts,
+          std::size_t workers)
       : limits_(limits),
         counters_(counters),
         registry_(registry),
         tokens_(std::move(tokens)),
+        hosts_(std::move(hosts)),
         queue_(limits, counters, workers) {}
 
   // Answers by `respond`, in request.loop, now or later. The request's memory must stay until then.
@@ -48,6 +51,7 @@ class Service {
   Counters& counters_;
   Registry& registry_;
   Tokens tokens_;
+  Hosts hosts_;
   BatchQueue queue_;
   std::atomic<bool> draining_{false};
 };

@@ -116,6 +116,7 @@ void Session::on_header() {
   method_ = view_of(message.method_string());
   target_ = view_of(message.target());
   authorization_ = view_of(message[http::field::authorization]);
+  host_ = view_of(message[http::field::host]);
   keep_alive_ = message.keep_alive() && message.version() >= 11;
   head_only_ = method_ == "HEAD";
   request_ = Request();
@@ -125,6 +126,7 @@ void Session::on_header() {
   request_.target = std::string_view(target_).substr(0, question);
   if (question != std::string::npos) request_.query = std::string_view(target_).substr(question + 1);
   request_.authorization = authorization_;
+  request_.host = host_;
   const std::string_view json_bytes = view_of(message["Inference-Header-Content-Length"]);
   if (!json_bytes.empty()) {
     std::size_t value = 0;

@@ -64,7 +64,7 @@ class Session : public std::enable_shared_from_this<Session> {
   std::optional<boost::beast::http::request_parser<boost::beast::http::empty_body>> parser_;
   std::optional<boost::beast::http::request_parser<boost::beast::http::string_body>> chunks_;
   Request request_;
-  std::string method_, target_, authorization_;
+  std::string method_, target_, authorization_, host_;
   std::unique_ptr<char[]> memory_;  // of the body
   std::size_t capacity_ = 0, reserved_ = 0, body_begin_ = 0, body_size_ = 0, lingered_ = 0;
   bool keep_alive_ = true, head_only_ = false, counted_ = false, arriving_ = false;
