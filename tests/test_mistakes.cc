@@ -65,6 +65,8 @@ const std::vector<Mistake>& mistakes() {
       {"a report over the history", "train {}/data.npz --out {}/m --report {}/m.history.json", 2,
        {"are the same file", "MODEL.history.json"}},
       {"a report over the checkpoint", "train {}/data.npz --out {}/m --report {}/m.checkpoint", 2, {"are the same file"}},
+      {"a report over the model by another spelling", "train {}/data.npz --out new.html --report ./new.html", 2,
+       {"are the same file"}},
       {"settings over which the history goes", "train {}/data.npz --out {}/m --config {}/m.history.json", 2,
        {"is the input"}},
       {"a device with checkpoints", "train {}/data.npz --out /dev/null --resume", 2, {"--resume has no effect"}},

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cstdlib>
+#include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
 #include <sstream>
@@ -302,6 +303,27 @@ TEST_F(Pipes, FifosAndDevicesAreWrittenTo) {
   EXPECT_EQ(PipeProcess(command({"--format", "csv"}, "/dev/stdin", "/dev/stdout")).talk(json_lines()).out,
             read);
   EXPECT_EQ(run(command({}, path("data.npz"), "/dev/null")).code, 0);
+}
+
+// A file that the shell puts on standard input is an input like any other.
+TEST_F(Pipes, TheFileOnStandardInputIsNotReplaced) {
+  const auto shell = [](const std::string& command) {
+    return WEXITSTATUS(std::system(fmt::format("{} {}", LACUNA_PROGRAM, command).c_str()));
+  };
+  std::filesystem::create_symlink("kept.jsonl", path("link.jsonl"));
+  for (const auto& [name, text] : {std::pair{"kept.jsonl", json_lines()}, {"kept.csv", csv_lines(',')}}) {
+    write_text(path(name), text);
+    for (const char* verb : {"predict", "explain"})
+      for (const std::string& out : {path(name), path("link.jsonl"), path(".") + "/" + name}) {
+        if (out == path("link.jsonl") && std::string(name) != "kept.jsonl") continue;
+        EXPECT_EQ(shell(fmt::format("{} {} - --out {} < {}", verb, path("model"), out, path(name))), 2) << verb << out;
+        EXPECT_EQ(read_text(path(name)), text) << verb << out;
+      }
+    // It would be read for ever.
+    EXPECT_EQ(shell(fmt::format("predict {} - --out - < {} >> {}", path("model"), path(name), path(name))), 2);
+    EXPECT_EQ(read_text(path(name)), text);
+    EXPECT_EQ(shell(fmt::format("predict {} - --out {} < {}", path("model"), path("elsewhere.csv"), path(name))), 0);
+  }
 }
 
 TEST_F(Pipes, IdsComeBackAsTheyWere) {

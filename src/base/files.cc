@@ -22,7 +22,9 @@
 namespace lacuna {
 namespace {
 
-std::string reason() { return std::strerror(errno); }
+std::string reason() {
+  return std::strerror(errno);
+}
 
 // Where files are mapped: only there may memory be given back without losing what it holds.
 std::mutex mapped_mutex;
@@ -32,15 +34,21 @@ std::map<const std::byte*, std::size_t, std::less<>> mapped;
 using Identity = std::pair<dev_t, ino_t>;
 std::set<Identity> read_files, kept_files;
 
-std::optional<struct stat> look_at(const std::string& path) {
+// A dash is the standard stream.
+std::optional<struct stat> look_at(const std::string& path, int stream = -1) {
   struct stat info {};
+  if (path == "-" && stream >= 0) {
+    if (fstat(stream, &info) != 0) return std::nullopt;
+    return info;
+  }
   if (::stat(path.c_str(), &info) != 0) return std::nullopt;
   return info;
 }
 
 // /dev/stdout and its kin may lead to a file that a shell has opened: it is written to, not replaced.
 bool is_stream(const std::string& path) {
-  if (path == "/dev/stdout" || path == "/dev/stderr" || path.starts_with("/dev/fd/") || path.starts_with("/proc/"))
+  if (path == "/dev/stdout" || path == "/dev/stderr" || path.starts_with("/dev/fd/") ||
+      path.starts_with("/proc/"))
     return true;
   const auto info = look_at(path);
   return info && !S_ISREG(info->st_mode) && !S_ISDIR(info->st_mode);
@@ -49,7 +57,8 @@ bool is_stream(const std::string& path) {
 void check_target(const std::string& path) {
   const auto info = look_at(path);
   if (info && S_ISDIR(info->st_mode)) fail(Exit::usage, "{}: is a folder; name a file to write", path);
-  if (is_protected(path)) fail(Exit::usage, "{}: was read by this command and is not replaced; write elsewhere", path);
+  if (is_protected(path))
+    fail(Exit::usage, "{}: was read by this command and is not replaced; write elsewhere", path);
 }
 
 std::string directory_of(const std::string& path) {
@@ -65,7 +74,8 @@ std::shared_ptr<const MappedFile> MappedFile::open(const std::string& path) {
   struct stat info {};
   if (fstat(fd, &info) != 0 || !S_ISREG(info.st_mode)) {
     ::close(fd);
-    fail(Exit::data, "{}: is not a file{}", path, S_ISDIR(info.st_mode) ? " but a folder; are the arguments swapped?" : "");
+    fail(Exit::data, "{}: is not a file{}", path,
+         S_ISDIR(info.st_mode) ? " but a folder; are the arguments swapped?" : "");
   }
   std::shared_ptr<MappedFile> file(new MappedFile);
   file->path_ = path;
@@ -122,7 +132,8 @@ AtomicFile::AtomicFile(std::string path) : path_(std::move(path)) {
     fd_ = ::open(path_.c_str(), O_WRONLY | O_CLOEXEC);
   } else {
     std::error_code error;
-    if (std::filesystem::is_symlink(path_, error)) path_ = std::filesystem::weakly_canonical(path_, error).string();
+    if (std::filesystem::is_symlink(path_, error))
+      path_ = std::filesystem::weakly_canonical(path_, error).string();
     temporary_ = fmt::format("{}.tmp-{}-{}", path_, getpid(), counter++);
     fd_ = ::open(temporary_.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
   }
@@ -161,7 +172,8 @@ void AtomicFile::write(Bytes bytes) {
 }
 
 const std::string& AtomicFile::temporary() const {
-  if (direct()) fail(Exit::usage, "{}: this form cannot be written to a pipe or a device; name a file", path_);
+  if (direct())
+    fail(Exit::usage, "{}: this form cannot be written to a pipe or a device; name a file", path_);
   return temporary_;
 }
 
@@ -224,22 +236,30 @@ bool is_protected(const std::string& path) {
   return info && kept_files.contains({info->st_dev, info->st_ino});
 }
 
+std::string canonical_path(const std::string& path) {
+  std::error_code error;
+  return std::filesystem::weakly_canonical(std::filesystem::absolute(path, error), error).string();
+}
+
 void check_apart(const std::string& out, const std::string& input) {
   namespace fs = std::filesystem;
-  const auto from = look_at(input), to = look_at(out);
+  const auto from = look_at(input, STDIN_FILENO), to = look_at(out, STDOUT_FILENO);
   if (!from || (!S_ISREG(from->st_mode) && !S_ISDIR(from->st_mode))) return;
   if (to && to->st_dev == from->st_dev && to->st_ino == from->st_ino)
-    fail(Exit::usage, "{}: is the input {} itself and is not replaced; write elsewhere", out, input);
-  if (!S_ISDIR(from->st_mode)) return;
+    fail(Exit::usage, "{}: is the {} itself and is not replaced; write elsewhere",
+         out == "-" ? "standard output" : out,
+         input == "-" ? "file on standard input" : fmt::format("input {}", input));
+  if (!S_ISDIR(from->st_mode) || out == "-") return;
   std::error_code error;
-  const fs::path folder = fs::canonical(input, error), target = fs::weakly_canonical(out, error);
+  const fs::path folder = fs::canonical(input, error), target = canonical_path(out);
   if (std::mismatch(folder.begin(), folder.end(), target.begin(), target.end()).first == folder.end())
     fail(Exit::usage, "{}: lies inside the input {}; write elsewhere", out, input);
   if (!to || !S_ISREG(to->st_mode) || to->st_nlink < 2) return;  // another name of one of its files
   for (const auto& entry : fs::recursive_directory_iterator(folder, error))
     if (const auto info = look_at(entry.path().string());
         info && info->st_dev == to->st_dev && info->st_ino == to->st_ino)
-      fail(Exit::usage, "{}: is the input {} itself and is not replaced; write elsewhere", out, entry.path().string());
+      fail(Exit::usage, "{}: is the input {} itself and is not replaced; write elsewhere", out,
+           entry.path().string());
 }
 
 void Sha256::block(const std::uint8_t* data) {

@@ -8,6 +8,7 @@
 #include "base/threads.h"
 #include "cli/source.h"
 #include "cli/verbs.h"
+#include "data/folder.h"
 #include "data/readers.h"
 
 namespace lacuna::cli {
@@ -47,7 +48,10 @@ int data_simulate(const Arguments& arguments) {
                 "  lacuna data simulate corel --like corel5k\n"
                 "  lacuna data simulate esp --like espgame --labels-from labels/espgame.npz\n");
   set_threads(threads);
-  if (!std::filesystem::is_directory(out)) check_writable(out);
+  if (std::filesystem::is_directory(out))
+    check_replaceable(out);
+  else
+    check_writable(out);
   const Simulated simulated =
       labels_from.empty() ? simulate(settings) : simulate_views(load_dataset(labels_from, read), settings);
   write_dataset(simulated.data, out);

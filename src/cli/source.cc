@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cstdio>
-#include <filesystem>
 #include <nlohmann/json.hpp>
 
 #include "base/error.h"
@@ -49,11 +48,10 @@ void check_outputs(const Options& options) {
   }
   for (const auto& out : outputs)
     for (const auto& input : inputs)
-      if (out != "-") check_apart(out, input);
+      check_apart(out, input);
   for (std::size_t i = 0; i < outputs.size(); ++i)
     for (std::size_t j = i + 1; j < outputs.size(); ++j)
-      if (outputs[i] != "-" &&
-          std::filesystem::weakly_canonical(outputs[i]) == std::filesystem::weakly_canonical(outputs[j]))
+      if (outputs[i] != "-" && outputs[j] != "-" && canonical_path(outputs[i]) == canonical_path(outputs[j]))
         fail(Exit::usage, "{} and {} are the same file: one output would replace the other{}", outputs[i],
              outputs[j],
              outputs[i].ends_with(kHistoryEnding) || outputs[i].ends_with(kCheckpointEnding)

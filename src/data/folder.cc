@@ -8,6 +8,10 @@
 #include <cstdio>
 #include <cstring>
 #include <filesystem>
+#include <fstream>
+#include <regex>
+#include <sstream>
+#include <string_view>
 
 #include "base/error.h"
 #include "base/files.h"
@@ -16,20 +20,53 @@ namespace lacuna {
 
 namespace fs = std::filesystem;
 
+namespace {
+
+// The first line of every dataset.toml that is written here; one without it is its author's.
+constexpr std::string_view kMark =
+    "# Written by lacuna, which replaces the whole folder when it writes there again.\n";
+
+// Whether a file in a folder with this dataset.toml was written together with it.
+bool is_written(const std::string& name, const std::string& toml) {
+  static const std::regex names(
+      R"((ids|present|labels|label_names|view\d+(\.(values|index|start|columns|ids))?)\.(npy|csv|mtx))");
+  if (name == "truth.npz") return toml.find("simulated, seed ") != std::string::npos;  // of data simulate
+  return std::regex_match(name, names) && toml.find(fmt::format(" = \"{}\"\n", name)) != std::string::npos;
+}
+
+}  // namespace
+
+void check_replaceable(const std::string& path) {
+  std::error_code error;
+  if (!fs::exists(path, error)) return;
+  if (!fs::is_directory(path, error))
+    fail(Exit::failed, "{}: is a file; a data set of this form is a folder", path);
+  const std::string description = path + "/dataset.toml";
+  const bool described = fs::is_regular_file(description, error);
+  std::ostringstream text;  // not mapped: it is no input, which would be protected
+  if (described) text << std::ifstream(description, std::ios::binary).rdbuf();
+  const std::string toml = text.str();
+  for (const auto& entry : fs::directory_iterator(path, error)) {
+    if (is_protected(entry.path().string()))
+      fail(Exit::usage, "{}: holds {}, which was read by this command, and is not replaced", path,
+           entry.path().string());
+    const std::string name = entry.path().filename().string();
+    const bool ours = toml.starts_with(kMark) && entry.symlink_status().type() == fs::file_type::regular &&
+                      (name == "dataset.toml" || is_written(name, toml));
+    if (!ours)
+      fail(Exit::failed,
+           "{}: holds '{}', which is not part of a data set that lacuna wrote and would be lost; the folder "
+           "is not "
+           "replaced, write elsewhere",
+           path, name);
+  }
+  if (error) fail(Exit::failed, "{}: cannot be looked through: {}", path, error.message());
+}
+
 AtomicFolder::AtomicFolder(std::string path) : path_(std::move(path)) {
   static std::atomic<unsigned> counter{0};
   while (path_.size() > 1 && path_.ends_with('/')) path_.pop_back();
-  std::error_code error;
-  if (fs::exists(path_, error)) {
-    if (!fs::is_directory(path_, error))
-      fail(Exit::failed, "{}: is a file; a data set of this form is a folder", path_);
-    if (!fs::is_empty(path_, error) && !fs::exists(path_ + "/dataset.toml", error))
-      fail(Exit::failed, "{}: holds something other than a data set and is not replaced", path_);
-    for (const auto& entry : fs::recursive_directory_iterator(path_, error))
-      if (is_protected(entry.path().string()))
-        fail(Exit::usage, "{}: holds {}, which was read by this command, and is not replaced", path_,
-             entry.path().string());
-  }
+  check_replaceable(path_);
   temporary_ = fmt::format("{}.tmp-{}-{}", path_, getpid(), counter++);
   make_directories(temporary_);
 }
@@ -39,7 +76,9 @@ AtomicFolder::~AtomicFolder() {
   fs::remove_all(temporary_, error);  // after commit: what was replaced
 }
 
-void AtomicFolder::commit() {
+void AtomicFolder::commit(const std::string& description) {
+  write_text(file("dataset.toml"), std::string(kMark) + description);
+  check_replaceable(path_);
   std::error_code error;
   const bool replaces = fs::exists(path_, error);
   const unsigned flags = replaces ? RENAME_EXCHANGE : 0u;

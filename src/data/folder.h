@@ -8,18 +8,21 @@ namespace lacuna {
 
 class AtomicFolder {
  public:
-  // Refuses (Exit::failed) to replace a file, or a folder that holds anything but a data set.
+  // check_replaceable(), now and once more before the folder is replaced.
   explicit AtomicFolder(std::string path);
   ~AtomicFolder();
   AtomicFolder(const AtomicFolder&) = delete;
   AtomicFolder& operator=(const AtomicFolder&) = delete;
 
   std::string file(const std::string& name) const { return temporary_ + "/" + name; }
-  void commit();
+  void commit(const std::string& description);  // what dataset.toml says
 
  private:
   std::string path_, temporary_;
-  bool committed_ = false;
 };
+
+// Refuses (Exit::failed) to replace a file, or a folder that holds anything but a data set which this program wrote:
+// its dataset.toml, marked as such, and the files named there.
+void check_replaceable(const std::string& path);
 
 }  // namespace lacuna

@@ -166,8 +166,7 @@ void write_native_folder(const Dataset& data, const std::string& path) {
     write_npy(folder.file("label_names.npy"), text_array("", data.label_names));
     toml += "\n[labels]\nfile = \"labels.npy\"\ncode = \"01-unknown\"\nnames = \"label_names.npy\"\n";
   }
-  write_text(folder.file("dataset.toml"), toml);
-  folder.commit();
+  folder.commit(toml);
 }
 
 void write_csv_folder(const Dataset& data, const std::string& path) {
@@ -214,8 +213,7 @@ void write_csv_folder(const Dataset& data, const std::string& path) {
     toml += "\n[labels]\nfile = \"labels.csv\"\nheader = true\ncode = \"01\"\n";
     if (!keys.empty()) toml += "id_column = \"0\"\n";
   }
-  write_text(folder.file("dataset.toml"), toml);
-  folder.commit();
+  folder.commit(toml);
 }
 
 }  // namespace lacuna
