@@ -233,6 +233,17 @@ TEST_F(Serve, RefusalsNameTheViewAndBothSizes) {
 }
 
 // Rows of another number or length hold the same numbers, but not at the same places.
+TEST_F(Serve, RefusalsOfItemsHaveTheSameMembers) {
+  const std::string view = small_->data.views[1].name;
+  const auto said = ask(post("/v1/suggest", "{\"views\": {\"" + view + "\": [1, 2]}}")).json();
+  EXPECT_EQ(said["status"], 400) << said.dump();
+  EXPECT_EQ(said["view"], view);
+  EXPECT_EQ(said["columns"], 2);
+  EXPECT_EQ(said["expected"], 9);
+  const auto line = ask(post("/v1/suggest-batch", "{\"views\": {\"" + view + "\": [1, 2]}}")).json();
+  EXPECT_NE(line["error"].get<std::string>().find("2 values, the model expects 9"), std::string::npos);
+}
+
 TEST_F(Serve, NestedDataHaveTheShapeThatIsSaid) {
   const Matrix<float> expected = small_->expected(small_->path, 0, 2, 2);
   const auto with = [&](const nlohmann::json& data, bool shape_last = false) {

@@ -249,8 +249,7 @@ class ItemParser {
         if (count < values.size()) values[count] = value;
         ++count;
       } while (more(']'));
-    if (count != values.size())
-      fail(Exit::data, "view '{}' has {} values, the model expects {}", view.name, count, values.size());
+    if (count != values.size()) throw WrongSize(view.name, count, values.size());
   }
   static std::string column(const ViewShape& view, std::size_t j) {
     return j < view.column_names.size() ? fmt::format("{} ('{}')", j, view.column_names[j])
@@ -420,6 +419,12 @@ const char* parse_json_number(const char* at, const char* end, float& value) {
   value = small ? 0.f : std::numeric_limits<float>::infinity();
   return small ? at : nullptr;
 }
+
+WrongSize::WrongSize(const std::string& name, std::size_t given, std::size_t wanted)
+    : Error(Exit::data, fmt::format("view '{}' has {} values, the model expects {}", name, given, wanted)),
+      view(name),
+      columns(given),
+      expected(wanted) {}
 
 void parse_item(std::string_view line, ItemBlock& block, std::size_t i) {
   block.clear_row(i);

@@ -12,9 +12,17 @@
 #include <string>
 #include <string_view>
 
+#include "base/error.h"
 #include "data/item_block.h"
 
 namespace lacuna {
+
+// A view with another number of values than the model expects.
+struct WrongSize : Error {
+  WrongSize(const std::string& name, std::size_t given, std::size_t wanted);
+  std::string view;
+  std::size_t columns, expected;
+};
 
 // Parses a line into row i of the block. On an error the row is cleared. Different rows may be filled by
 // different threads at once.

@@ -106,6 +106,12 @@ Suggestions read_items(std::string_view body, bool many, const ServedModel& mode
     auto& line = items.lines[k];
     try {
       parse_item(lines[k], *items.block, row);
+    } catch (const WrongSize& error) {
+      if (!many)
+        throw Refusal(400, error.what(),
+                      {{"view", error.view}, {"columns", error.columns}, {"expected", error.expected}});
+      line.error = error.what();
+      continue;
     } catch (const Error& error) {
       if (!many) refuse(400, "{}", error.what());
       line.error = error.what();
