@@ -32,6 +32,8 @@ while [ "$done_kills" -lt "$kills" ]; do
 done 2>/dev/null  # the shell would tell of every kill
 if [ -d "$folder/killed/experiments" ]; then set -- --resume; else set --; fi
 paper --out "$folder/killed" "$@"
+# A process of one cell that began just before its parent was killed goes on and ends by itself.
+while pgrep -f -- "--out $folder/killed" >/dev/null; do sleep .05; done
 
 differ=0
 compare() { cmp -s "$1" "$2" || { echo "differs: ${1#"$folder/"}"; differ=1; }; }

@@ -23,7 +23,7 @@ using nlohmann::json;
 constexpr auto kHeartbeat = std::chrono::seconds(5);
 constexpr double kSilence = 120;  // seconds after which an unseen owner counts as gone
 
-// The start time of a process in clock ticks since boot, "" if there is no such process: with it a reused
+// The start time of a process in clock ticks since boot, "" if no such process runs: with it a reused
 // process number is not taken for the old process.
 std::string process_start(long pid) {
   std::error_code error;
@@ -38,7 +38,8 @@ std::string process_start(long pid) {
   const auto name_end = text.rfind(')');
   if (name_end == std::string::npos) return "";
   const auto fields = split(std::string_view(text).substr(name_end + 2), ' ');
-  return fields.size() > 19 ? std::string(fields[19]) : "";
+  // One that has ended and waits for its parent to look (Z, X) does nothing any more.
+  return fields.size() > 19 && fields[0] != "Z" && fields[0] != "X" ? std::string(fields[19]) : "";
 }
 
 // Processes with the same world see each other's process numbers: one boot of one kernel, one process
