@@ -142,6 +142,27 @@ TEST(CsvItems, NamesOfIds) {
   }
 }
 
+// As in files: the ids stand last, or pandas has put its index before them.
+TEST(CsvItems, IdsWhereverTheyStand) {
+  const std::vector<ViewShape> views = named();
+  for (const auto& [header, line] : {std::pair{"glucose,blood:age,id", "4,5,x1"},
+                                     {",id,glucose,blood:age", "0,x1,4,5"},
+                                     {"Unnamed: 0,sample_id,glucose,blood:age", "7,x1,4,5"}}) {
+    ItemBlock block(views, 1);
+    const CsvItems table(header, views, {});
+    table.parse(line, block, 0);
+    EXPECT_EQ(block.id(0), "x1") << header;
+    EXPECT_TRUE(block.has_any(0)) << header;
+  }
+}
+
+TEST(CsvItems, TheOrderThatIsTakenForGrantedIsTold) {
+  std::string sizes;
+  for (const auto& view : unnamed()) sizes += fmt::format("{}{} {}", sizes.empty() ? "" : ", ", view.name, view.columns);
+  EXPECT_EQ(CsvItems("1,2,3,4", unnamed(), {}).told(),
+            "no column of ids, columns matched by position, in the model's order (" + sizes + ")");
+}
+
 TEST(CsvItems, BadLines) {
   auto views = unnamed();
   ItemBlock block(views, 1);

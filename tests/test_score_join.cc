@@ -97,6 +97,8 @@ TEST(ScoreJoin, WhatCannotBeJoinedIsRefused) {
   EXPECT_EQ(code, Exit::mismatch);
   EXPECT_NE(message.find("none of its 2 items ('A', 'B') is among the 4 of truth"), std::string::npos)
       << message;
+  EXPECT_NE(message.find("(is 'A' the same as 'a'?)"), std::string::npos) << message;
+  EXPECT_EQ(message.find("--fold"), std::string::npos) << message;  // there are none
   EXPECT_EQ(refused(scored({"a", "a"}, {"x"})).first, Exit::data);
   EXPECT_EQ(refused(scored({"a", "b"}, {"q"})).first, Exit::mismatch);
   EXPECT_NE(refused(scored({}, {}, 3, 3)).second.find("s has 3 rows and no ids, truth has 4"),

@@ -72,8 +72,15 @@ CsvItems::CsvItems(std::string_view first_line, const std::vector<ViewShape>& vi
     if (id_ == kNone)
       fail(Exit::usage, "the first line has no column '{}'{}", options.id_column,
            did_you_mean(options.id_column, cells));
-  } else if (by_name_ ? is_id_name(cells[0]) && !is_column(cells[0], views) : cells.size() == total + 1) {
-    id_ = 0;
+  } else {
+    // As in files: a name that says it wherever it stands, else a usual one in front.
+    const auto sure = std::ranges::find_if(cells, [&](const auto& cell) {
+      return by_name_ && is_sure_id_name(cell) && !is_column(cell, views);
+    });
+    if (sure != cells.end())
+      id_ = static_cast<std::size_t>(sure - cells.begin());
+    else if (by_name_ ? is_id_name(cells[0]) && !is_column(cells[0], views) : cells.size() == total + 1)
+      id_ = 0;
   }
   if (id_ != kNone && has_header_) id_name_ = cells[id_];
   if (by_name_)
@@ -98,6 +105,8 @@ void CsvItems::match_names(const std::vector<std::string>& cells, const std::vec
     places_.emplace_back();
     if (k == id_) continue;
     const auto found = known.find(cells[k]);
+    if (found == known.end() && k == 0 && id_ != kNone && is_row_number_name(cells[0]))
+      continue;  // pandas' index
     if (found == known.end()) {
       unknown.push_back(cells[k]);
       continue;
@@ -138,6 +147,7 @@ void CsvItems::match_order(std::size_t width, const std::vector<ViewShape>& view
          : id_name_.empty() ? " beside the id"
                             : fmt::format(" beside the id '{}'", id_name_),
          total, join(sizes, ", "));
+  order_ = join(sizes, ", ");
   std::size_t v = 0, j = 0;
   for (std::size_t k = 0; k < width; ++k) {
     places_.emplace_back();
@@ -184,7 +194,8 @@ std::string CsvItems::told() const {
   const std::string id = id_ == kNone       ? "no column of ids"
                          : id_name_.empty() ? "ids in the first column"
                                             : fmt::format("ids in column '{}'", id_name_);
-  return fmt::format("{}, columns matched {}", id, by_name_ ? "by name" : "by position");
+  return fmt::format("{}, columns matched {}", id,
+                     by_name_ ? "by name" : fmt::format("by position, in the model's order ({})", order_));
 }
 
 bool CsvItems::next_cell(std::string_view& rest, std::string_view& cell, std::string& scratch) const {
@@ -247,6 +258,7 @@ unsigned CsvItems::parse(std::string_view line, ItemBlock& block, std::size_t i)
         continue;
       }
       const auto [v, j] = places_[k];
+      if (v == kNone) continue;
       float& value = rows[v][j];
       const char* end = cell.data() + cell.size();
       // The fast way for what is plainly a number; whole numbers of many digits go the way that checks them.

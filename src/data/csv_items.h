@@ -40,7 +40,7 @@ class CsvItems {
  private:
   static constexpr std::size_t kNone = static_cast<std::size_t>(-1);
   struct Place {
-    std::size_t view = kNone, column = 0;  // view kNone: the id
+    std::size_t view = kNone, column = 0;  // view kNone: the id, or row numbers before it
   };
   std::vector<std::string> split(std::string_view line) const;
   bool read_number(std::string_view cell, float& value, unsigned& met) const;
@@ -51,7 +51,7 @@ class CsvItems {
   char separator_;
   bool has_header_ = false, by_name_ = false;
   std::size_t id_ = kNone;
-  std::string id_name_;
+  std::string id_name_, order_;      // order_: of the views, where columns are taken by position
   std::vector<Place> places_;        // one a cell
   std::vector<std::uint8_t> there_;  // one a view: it has columns here
   std::vector<std::string> cell_names_;

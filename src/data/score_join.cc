@@ -69,10 +69,10 @@ ScoreJoin join_scores(const Scores& scores, const Selection& selection, const st
           join.unscored_items);
     join.row_numbers = scores.ids != ids && are_row_numbers(scores.ids) && are_row_numbers(ids);
     if (join.score_rows.empty())
-      fail(Exit::mismatch,
-           "{}: none of its {} items ({}) is among the {} of {} ({}); are --fold and --part those of the "
-           "scores?",
-           path, scores.ids.size(), examples(scores.ids), ids.size(), data.name, examples(ids));
+      fail(Exit::mismatch, "{}: none of its {} items ({}) is among the {} of {} ({}){}", path,
+           scores.ids.size(), examples(scores.ids), ids.size(), data.name, examples(ids),
+           ids.size() < data.rows ? "; are --fold and --part those of the scores?"
+                                  : likely_partner(scores.ids[0], ids));
   } else {
     if (scores.values.rows() != ids.size())
       fail(Exit::mismatch,
