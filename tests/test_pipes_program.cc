@@ -447,6 +447,10 @@ TEST_F(Pipes, LinesAreExplained) {
   const Ended document = explain("{broken\n" + json_line(0) + json_line(1), {"--json"});
   EXPECT_EQ(json::parse(document.out)["items"].size(), 2u) << document.out;
   EXPECT_NE(document.err.find("{\"line\": 1, \"error\": "), std::string::npos) << document.err;
+  // A table has no lines for an item that nothing explains.
+  const Ended table = explain(json_line(1) + json_line(2), {"--out", path("why.csv"), "--top", "2"});
+  EXPECT_EQ(lines_of(read_text(path("why.csv"))).size(), 1u + 2u);
+  EXPECT_NE(table.err.find("items without any view, which get no lines: 1 of 2"), std::string::npos) << table.err;
   EXPECT_EQ(explain("{broken\n", {"--json"}).code, 3);
   EXPECT_EQ(explain(json_line(0), {"--summary"}).code, 2);
   EXPECT_EQ(explain(json_line(0), {"--transpose"}).code, 2);

@@ -9,6 +9,7 @@
 #include "base/error.h"
 #include "base/text.h"
 #include "base/threads.h"
+#include "cli/ceiling.h"
 #include "cli/progress.h"
 #include "cli/source.h"
 #include "cli/verbs.h"
@@ -232,6 +233,12 @@ int evaluate(const Arguments& arguments) {
 
   fmt::print(stderr, "{} rows, {} labels, {:.1f} % of the true labels unknown\n", truth.rows(), truth.cols(),
              100 * unknown);
+  std::fputs(ceiling_text(truth).c_str(), stderr);
+  if (flags.decided.empty())
+    fmt::print(
+        stderr,
+        "1-HL and F1 count scores above {} as tags; --decided FILE judges by a model's own thresholds\n",
+        flags.threshold);
   TextTable table({"metric", "value"});
   for (std::size_t k = 0; k < metric_names().size(); ++k)
     table.add({metric_names()[k], number(metrics.values()[k])});

@@ -116,6 +116,7 @@ class ExplanationText {
     order.resize(most);
     if (form_ == Form::json || form_ == Form::jsonl) return append_item(out, id, first, e, i, order);
     if (form_ == Form::table) return append_lines(out, id, e, i, order);
+    if (std::ranges::count(e.present.row(i), std::uint8_t{1}) == 0) return;  // nothing to explain
     for (std::size_t k = 0; k < order.size(); ++k) {
       const std::uint32_t j = order[k];
       out += fmt::format("{1}{0}{2}{0}{3}{0}{4:.10g}{0}{5:.10g}", separator(), field(id), k + 1,
@@ -391,8 +392,11 @@ class Explainer {
     out_.commit();
     if (flags_.quiet) return;
     if (without_view_ > 0)
-      fmt::print(stderr, "items without any view, whose score is the base: {} of {}\n", without_view_,
-                 items_);
+      fmt::print(stderr, "items without any view, {}: {} of {}\n",
+                 form_ == ExplanationText::Form::csv || form_ == ExplanationText::Form::tsv
+                     ? "which get no lines"
+                     : "whose score is the base",
+                 without_view_, items_);
     if (bad_lines > 0)
       fmt::print(stderr, "lines that could not be read: {} of {}\n", bad_lines, items_ + bad_lines);
     if (largest_error_ > 0)

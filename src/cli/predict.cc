@@ -71,7 +71,7 @@ void PredictFlags::declare(Options& o) {
   o.add("device", device, "where networks compute: auto (a GPU if one can be used), cpu, cuda or cuda:N")
       .metavar("DEVICE");
   o.add("json", json, "print what was done as one JSON document");
-  o.add("quiet", quiet, "print nothing but errors");
+  o.add("quiet", quiet, "no summary at the end; notes about how the data was read stay");
 }
 
 bool PredictFlags::from_stream() const {
@@ -152,6 +152,11 @@ void check_flags(PredictFlags& flags, Options& options) {
   flags.reading = given_to_read(options);
   for (const char* name : {"threshold", "labels-by"})
     if (given(name)) flags.decider = name;
+  if (given("top") && flags.top == 0)
+    fail(Exit::usage, "--top 0 has no effect: no labels are named; omit it");
+  if (given("threshold") && flags.threshold < 0)
+    fail(Exit::usage, "--threshold {} has no effect: thresholds lie between 0 and 1; omit it",
+         flags.threshold);
   const bool array = flags.out.ends_with(".npy") || flags.out.ends_with(".npz");
   if (array && flags.format != "auto")
     fail(Exit::usage, "--format {} is a form of text, {} is an array; omit --format or name another file",

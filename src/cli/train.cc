@@ -6,6 +6,7 @@
 #include "base/error.h"
 #include "base/text.h"
 #include "base/threads.h"
+#include "cli/ceiling.h"
 #include "cli/date.h"
 #include "cli/learning.h"
 #include "cli/model_page.h"
@@ -36,24 +37,23 @@ struct TrainFlags {
   }
 };
 
-// With few labels many rows have no positive one, and figures that count them as wrong look worse than they are.
-void tell_bound(const Selection& val) {
-  const std::size_t labels = val.data->label_count();
-  std::size_t known = 0, positive = 0;
-  for (std::size_t i = 0; i < val.rows.size(); ++i) {
-    bool any = false, yes = false;
-    for (std::size_t j = 0; j < labels; ++j) {
-      any = any || val.label(i, j) != kUnknown;
-      yes = yes || val.label(i, j) == 1;
-    }
-    known += any;
-    positive += yes;
-  }
-  if (labels < 2 || 5 * positive > 4 * known) return;
-  fmt::print(
-      "{} of them have no positive label, which AP and 1-OE count as wrong: they can reach {:.4f}; AUC and "
-      "macro-AUC can reach 1\n",
-      known - positive, static_cast<double>(positive) / static_cast<double>(known));
+// A flag that would change nothing is a mistake. Presets may hold what a call makes idle, so the command line counts.
+void check_flags(const LearningFlags& learning, Options& options, const Arguments& arguments) {
+  const auto given = [&](const std::string& name) {
+    return std::ranges::any_of(arguments, [&](const std::string& word) {
+      return word == "--" + name || word.starts_with("--" + name + "=");
+    });
+  };
+  const auto value = [&](const char* name) { return options.json().value(name, nlohmann::json()); };
+  const bool last = given("select") && value("select") == "last",
+             patient = given("patience") && value("patience") != 0;
+  if (learning.source.folds.empty() && learning.hold_out == 0)
+    for (const auto& [name, counts] : {std::pair{"select", given("select") && !last}, {"patience", patient}})
+      if (counts)
+        fail(Exit::usage,
+             "--{} has no effect with --hold-out 0: there are no validation rows to compare epochs on", name);
+  if (last && patient)
+    fail(Exit::usage, "--patience has no effect with --select last: no epoch is better than another");
 }
 
 // Of a single network: the epoch whose parameters were kept, and how many there were. 0 where nothing was selected.
@@ -77,6 +77,7 @@ int train(const Arguments& arguments) {
        "  lacuna train photos.npz --out photos.safetensors\n"
        "  lacuna train corel5k.mat --folds folds.mat --fold 0 --preset authors --out m.safetensors --json\n"
        "  lacuna train photos.npz --out photos.safetensors --resume\n"});
+  check_flags(flags.learning, options, arguments);
   if (flags.json_events) tell_as_events();
   if (flags.out.empty()) fail(Exit::usage, "lacuna train needs --out MODEL (see lacuna train --help)");
   if (flags.out == "-" || flags.out == "/dev/stdout")
@@ -181,7 +182,10 @@ int train(const Arguments& arguments) {
       else
         fmt::print("  {} {:.4f}", metric_names()[i], value);
     fmt::print("\n");
-    tell_bound(val);
+    Matrix<std::int8_t> truth(val.rows.size(), val.data->label_count());
+    for (std::size_t i = 0; i < truth.rows(); ++i)
+      for (std::size_t j = 0; j < truth.cols(); ++j) truth(i, j) = val.label(i, j);
+    std::fputs(ceiling_text(truth).c_str(), stdout);
   }
   return 0;
 }
