@@ -95,7 +95,7 @@ TEST(Linalg, EveryInstructionSetAgrees) {
     EXPECT_LT(distance(naive(A, false, x, false), B), 1e-9);
     work = spd;
     std::vector<double> values(21);
-    ASSERT_TRUE(set.eigen(21, work.data(), values.data()));
+    ASSERT_TRUE(set.eigen(21, work.data(), true, values.data()));
     Matrix<double> scaled = work;
     for (std::size_t i = 0; i < 21; ++i)
       for (std::size_t j = 0; j < 21; ++j) scaled(i, j) *= values[j];
@@ -127,7 +127,7 @@ TEST(Linalg, LeadingPairsOfAnOperator) {
   gram_of_rows(B, A);
   const Eigensystem all = symmetric_eigen(A);
   const Eigensystem some = leading_eigen(
-      n, 10, 1e-9, 1,
+      n, 10, {.residual = 1e-9}, 1,
       [&](MatrixView<const double> x, MatrixView<double> y) { product(A, x, Transpose::none, false, y); });
   EXPECT_LE(some.residual, 1e-9);
   for (std::size_t k = 0; k < 10; ++k) EXPECT_NEAR(some.values[k], all.values[k], 1e-8 * all.values[0]);
@@ -136,7 +136,7 @@ TEST(Linalg, LeadingPairsOfAnOperator) {
   Matrix<double> low(60, 60);
   gram_of_rows(thin, low);
   const Eigensystem zeros = leading_eigen(
-      60, 8, 1e-9, 1,
+      60, 8, {.residual = 1e-9}, 1,
       [&](MatrixView<const double> x, MatrixView<double> y) { product(low, x, Transpose::none, false, y); });
   EXPECT_GT(zeros.values[2], 1);
   for (std::size_t k = 3; k < 8; ++k) EXPECT_NEAR(zeros.values[k], 0, 1e-9);

@@ -60,7 +60,7 @@ KernelMap KernelMap::fit(MatrixView<const float> Z, std::size_t K, std::uint64_t
   const Eigensystem pairs =
       r <= kDirectSize
           ? symmetric_eigen(centred)
-          : leading_eigen(r, std::min(K, r), kResidual, seed,
+          : leading_eigen(r, std::min(K, r), {.residual = kResidual}, seed,
                           [&](MatrixView<const double> B, MatrixView<double> AB) {
                             product(std::as_const(centred).view(), B, Transpose::none, false, AB);
                           });

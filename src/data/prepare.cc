@@ -8,7 +8,9 @@
 #include "base/error.h"
 #include "base/text.h"
 #include "base/threads.h"
+#include "data/moments.h"
 #include "data/principal.h"
+#include "data/squash.h"
 #include "ops/linalg.h"
 
 namespace lacuna {
@@ -57,93 +59,9 @@ std::vector<std::uint32_t> fitted_rows(const Selection& train, std::size_t v, bo
   return rows;
 }
 
-struct Moments {
-  std::vector<double> mean, deviation;  // population standard deviation
-  std::vector<float> low, high;
-};
-
-// Columns are independent; each is summed in the order of the rows, so the bits do not depend on the threads.
-Moments moments_dense(const Table<float>& table, const std::vector<std::uint32_t>& rows) {
-  const std::size_t d = table.cols();
-  const double n = static_cast<double>(rows.size());
-  Moments m{std::vector<double>(d), std::vector<double>(d), std::vector<float>(d), std::vector<float>(d)};
-  parallel_for(d, 64, [&](std::size_t begin, std::size_t end) {
-    for (std::size_t j = begin; j < end; ++j) m.low[j] = m.high[j] = table(rows[0], j);
-    for (const std::uint32_t i : rows) {
-      const auto row = table.row(i);
-      for (std::size_t j = begin; j < end; ++j) {
-        m.mean[j] += static_cast<double>(row[j]);
-        m.low[j] = std::min(m.low[j], row[j]);
-        m.high[j] = std::max(m.high[j], row[j]);
-      }
-    }
-    for (std::size_t j = begin; j < end; ++j) m.mean[j] /= n;
-    for (const std::uint32_t i : rows) {
-      const auto row = table.row(i);
-      for (std::size_t j = begin; j < end; ++j) {
-        const double difference = static_cast<double>(row[j]) - m.mean[j];
-        m.deviation[j] += difference * difference;
-      }
-    }
-    for (std::size_t j = begin; j < end; ++j) m.deviation[j] = std::sqrt(m.deviation[j] / n);
-  });
-  return m;
+Squash squash_of(const Preparation::ViewMap& map) {
+  return {static_cast<float>(map.log_scale), static_cast<float>(map.power)};
 }
-
-Moments moments_sparse(const Csr& csr, const std::vector<std::uint32_t>& rows) {
-  const std::size_t d = csr.columns;
-  const double n = static_cast<double>(rows.size());
-  Moments m{std::vector<double>(d), std::vector<double>(d), std::vector<float>(d), std::vector<float>(d)};
-  std::vector<std::size_t> count(d);
-  constexpr float kInfinity = std::numeric_limits<float>::infinity();
-  std::fill(m.low.begin(), m.low.end(), kInfinity);
-  std::fill(m.high.begin(), m.high.end(), -kInfinity);
-  const auto each = [&](auto&& body) {
-    for (const std::uint32_t i : rows)
-      for (std::uint64_t p = csr.start(0, i); p < csr.start(0, i + 1); ++p)
-        body(csr.index(0, p), csr.value(0, p));
-  };
-  each([&](std::uint32_t j, float x) {
-    ++count[j];
-    m.mean[j] += static_cast<double>(x);
-    m.low[j] = std::min(m.low[j], x);
-    m.high[j] = std::max(m.high[j], x);
-  });
-  for (std::size_t j = 0; j < d; ++j) m.mean[j] /= n;
-  each([&](std::uint32_t j, float x) {
-    const double difference = static_cast<double>(x) - m.mean[j];
-    m.deviation[j] += difference * difference;
-  });
-  for (std::size_t j = 0; j < d; ++j) {
-    const std::size_t zeros = rows.size() - count[j];
-    if (zeros > 0) m.low[j] = std::min(m.low[j], 0.f), m.high[j] = std::max(m.high[j], 0.f);
-    m.deviation[j] = std::sqrt((m.deviation[j] + static_cast<double>(zeros) * m.mean[j] * m.mean[j]) / n);
-  }
-  return m;
-}
-
-Moments moments(const View& view, const std::vector<std::uint32_t>& rows) {
-  if (const auto* table = std::get_if<Table<float>>(&view.features)) return moments_dense(*table, rows);
-  return moments_sparse(std::get<Csr>(view.features), rows);
-}
-
-// sign(x) log(1 + s|x|)
-float signed_log(float x, float s) {
-  return x == 0 ? 0.f : std::copysign(std::log1p(s * std::abs(x)), x);
-}
-
-// What happens to single values before anything linear: at most one of logarithm and power. 0 stays 0.
-struct Squash {
-  float log_scale = 0, power = 0;
-  explicit Squash(const Preparation::ViewMap& map)
-      : log_scale(static_cast<float>(map.log_scale)), power(static_cast<float>(map.power)) {}
-  bool any() const { return log_scale > 0 || power > 0; }
-  float operator()(float x) const {
-    if (log_scale > 0) return signed_log(x, log_scale);
-    if (power == .25f) return std::copysign(std::sqrt(std::sqrt(std::abs(x))), x);
-    return power > 0 ? std::copysign(std::pow(std::abs(x), power), x) : x;
-  }
-};
 
 // What can be told from the values alone.
 struct Look {
@@ -199,40 +117,46 @@ PrepareAdvice advise(const View& view, const std::vector<std::uint32_t>& rows, s
 }
 
 // The fitted rows of a view as a table of their own, squashed.
-View gather(const View& view, const std::vector<std::uint32_t>& rows, const Squash& squash) {
-  View result;
-  if (const auto* csr = std::get_if<Csr>(&view.features)) {
-    std::size_t nonzeros = 0;
-    for (const std::uint32_t i : rows) nonzeros += csr->start(0, i + 1) - csr->start(0, i);
-    Matrix<std::uint64_t> start(1, rows.size() + 1);
-    Matrix<std::uint32_t> index(1, nonzeros);
-    Matrix<float> value(1, nonzeros);
-    std::size_t at = 0;
-    for (std::size_t r = 0; r < rows.size(); ++r) {
-      for (std::uint64_t p = csr->start(0, rows[r]); p < csr->start(0, rows[r] + 1); ++p, ++at) {
-        index(0, at) = csr->index(0, p);
-        value(0, at) = squash(csr->value(0, p));
-      }
-      start(0, r + 1) = at;
+Csr gather(const Csr& csr, const std::vector<std::uint32_t>& rows, const Squash& squash) {
+  std::size_t nonzeros = 0;
+  for (const std::uint32_t i : rows) nonzeros += csr.start(0, i + 1) - csr.start(0, i);
+  Matrix<std::uint64_t> start(1, rows.size() + 1);
+  Matrix<std::uint32_t> index(1, nonzeros);
+  Matrix<float> value(1, nonzeros);
+  std::size_t at = 0;
+  for (std::size_t r = 0; r < rows.size(); ++r) {
+    for (std::uint64_t p = csr.start(0, rows[r]); p < csr.start(0, rows[r] + 1); ++p, ++at) {
+      index(0, at) = csr.index(0, p);
+      value(0, at) = csr.value(0, p);
     }
-    result.features = Csr{std::move(start), std::move(index), std::move(value), csr->columns};
-    return result;
+    start(0, r + 1) = at;
   }
-  Matrix<float> X(rows.size(), view.columns());
+  squash.apply(value.values());
+  return {std::move(start), std::move(index), std::move(value), csr.columns};
+}
+
+// In rows that are longer than the table's, where products read these faster.
+Matrix<float> gather(const Table<float>& table, const std::vector<std::uint32_t>& rows,
+                     const Squash& squash) {
+  Matrix<float> padded(rows.size(), row_stride<float>(table.cols()));
+  const MatrixView<float> X = padded.view().columns(0, table.cols());
   parallel_for(rows.size(), 64, [&](std::size_t begin, std::size_t end) {
     for (std::size_t r = begin; r < end; ++r) {
-      view.copy_row(rows[r], X.row(r));
-      if (squash.any())
-        for (float& x : X.row(r)) x = squash(x);
+      std::ranges::copy(table.row(rows[r]), X.row(r).begin());
+      squash.apply(X.row(r));
     }
   });
-  result.features = Table<float>(std::move(X));
-  return result;
+  return padded;
 }
 
 struct Extent {
   float largest = 0;  // |x|
   std::size_t positive = 0, negative = 0;
+  void add(const Extent& other) {
+    largest = std::max(largest, other.largest);
+    positive += other.positive;
+    negative += other.negative;
+  }
   // Both signs are common: 0 is then a middle, not an end, and a root would keep little but the sign.
   bool two_sided() const {
     return positive + negative > 0 && static_cast<double>(std::min(positive, negative)) >=
@@ -240,22 +164,32 @@ struct Extent {
   }
 };
 
-Extent extent_of(const View& view, const std::vector<std::uint32_t>& rows) {
+Extent extent_of(std::span<const float> values) {
   Extent extent;
-  const auto each = [&](std::span<const float> values) {
-    for (const float x : values) {
-      extent.largest = std::max(extent.largest, std::abs(x));
-      extent.positive += x > 0;
-      extent.negative += x < 0;
-    }
-  };
-  if (const auto* table = std::get_if<Table<float>>(&view.features)) {
-    for (const std::uint32_t i : rows) each(table->row(i));
-  } else {
-    const auto& csr = std::get<Csr>(view.features);
-    for (const std::uint32_t i : rows)
-      each(csr.value.row(0).subspan(csr.start(0, i), csr.start(0, i + 1) - csr.start(0, i)));
+  for (const float x : values) {
+    extent.largest = std::max(extent.largest, std::abs(x));
+    extent.positive += x > 0;
+    extent.negative += x < 0;
   }
+  return extent;
+}
+
+Extent extent_of(const View& view, const std::vector<std::uint32_t>& rows) {
+  const auto* table = std::get_if<Table<float>>(&view.features);
+  const auto* csr = std::get_if<Csr>(&view.features);
+  constexpr std::size_t kChunk = 256;  // rows
+  std::vector<Extent> parts(rows.size() / kChunk + 1);
+  parallel_for(rows.size(), kChunk, [&](std::size_t begin, std::size_t end) {
+    Extent& part = parts[begin / kChunk];
+    for (std::size_t r = begin; r < end; ++r) {
+      const std::uint32_t i = rows[r];
+      part.add(extent_of(table != nullptr ? table->row(i)
+                                          : csr->value.row(0).subspan(
+                                                csr->start(0, i), csr->start(0, i + 1) - csr->start(0, i))));
+    }
+  });
+  Extent extent;
+  for (const Extent& part : parts) extent.add(part);
   return extent;
 }
 
@@ -275,8 +209,7 @@ void fit_scaling(const View& view, const std::vector<std::uint32_t>& rows, Prepa
 
 // Shift and scale of one dense row, in place.
 void transform_row(const Preparation::ViewMap& map, std::span<float> x) {
-  if (const Squash squash(map); squash.any())
-    for (float& value : x) value = squash(value);
+  squash_of(map).apply(x);
   if (map.scale.empty()) return;
   const auto shift = map.shift.row(0), scale = map.scale.row(0);
   for (std::size_t j = 0; j < x.size(); ++j) x[j] = (x[j] - shift[j]) * scale[j];
@@ -288,16 +221,22 @@ void transform_row(const Preparation::ViewMap& map, std::span<float> x) {
 void apply_dense(const Preparation::ViewMap& map, const Selection& selection, std::size_t from,
                  std::size_t begin, std::size_t end, MatrixView<float> X) {
   const View& view = selection.data->views[from];
-  Matrix<float> raw(map.directions.empty() ? 0 : end - begin, map.columns);
+  thread_local Matrix<float> scratch;  // fresh memory for every few rows would cost more than their product
+  if (!map.directions.empty() && (scratch.rows() < end - begin || scratch.cols() != map.columns))
+    scratch = Matrix<float>(end - begin, map.columns);
+  const MatrixView<float> raw = scratch.view().top(map.directions.empty() ? 0 : end - begin);
   for (std::size_t i = begin; i < end; ++i) {
-    if (!selection.has(i, from)) continue;
     const auto row = map.directions.empty() ? X.row(i) : raw.row(i - begin);
+    if (!selection.has(i, from)) {
+      std::ranges::fill(row, 0.f);
+      continue;
+    }
     view.copy_row(selection.rows[i], row);
     transform_row(map, row);
   }
   if (map.directions.empty()) return;
   const MatrixView<float> out = X.slice(begin, end - begin);
-  product(std::as_const(raw).view(), map.directions.view(), Transpose::none, false, out);
+  product(raw, map.directions.view(), Transpose::none, false, out);
   for (std::size_t i = 0; i < out.rows; ++i)
     for (float& value : out.row(i)) value *= map.gain;
 }
@@ -306,7 +245,7 @@ void apply_dense(const Preparation::ViewMap& map, const Selection& selection, st
 void apply_sparse(const Preparation::ViewMap& map, const Selection& selection, std::size_t from,
                   std::span<const float> offset, std::size_t begin, std::size_t end, MatrixView<float> X) {
   const auto& csr = std::get<Csr>(selection.data->views[from].features);
-  const Squash squash(map);
+  const Squash squash = squash_of(map);
   for (std::size_t i = begin; i < end; ++i) {
     if (!selection.has(i, from)) continue;
     const std::size_t row = selection.rows[i];
@@ -355,6 +294,38 @@ Matrix<float> background(const Preparation::ViewMap& map, const Items& items, st
   return zero;
 }
 
+void centre(const Moments& m, Preparation::ViewMap& map) {
+  for (std::size_t j = 0; j < map.columns; ++j) {
+    const bool constant = !(m.low[j] < m.high[j]);
+    map.shift(0, j) = constant ? m.low[j] : static_cast<float>(m.mean[j]);
+    map.scale(0, j) = constant ? 0.f : 1.f;
+  }
+}
+
+// Sets shift and scale, and finds the directions of the squashed rows.
+Principal directions_of(const View& view, const std::vector<std::uint32_t>& rows, std::size_t K,
+                        std::uint64_t seed, Preparation::ViewMap& map) {
+  if (view.sparse()) {
+    View gathered;
+    gathered.features = gather(std::get<Csr>(view.features), rows, squash_of(map));
+    std::vector<std::uint32_t> all(rows.size());
+    std::iota(all.begin(), all.end(), 0u);
+    centre(moments(gathered, all), map);
+    return principal_directions(std::get<Csr>(gathered.features), map.shift.row(0), K, seed);
+  }
+  Matrix<float> padded = gather(std::get<Table<float>>(view.features), rows, squash_of(map));
+  const MatrixView<float> X = padded.view().columns(0, map.columns);
+  centre(means_of(X), map);
+  const auto shift = map.shift.row(0), scale = map.scale.row(0);
+  parallel_for(X.rows, 64, [&](std::size_t begin, std::size_t end) {
+    for (std::size_t i = begin; i < end; ++i) {
+      const auto row = X.row(i);
+      for (std::size_t j = 0; j < row.size(); ++j) row[j] = (row[j] - shift[j]) * scale[j];
+    }
+  });
+  return principal_directions(X, K, seed);
+}
+
 void fit_projection(const Dataset& data, std::size_t v, const std::vector<std::uint32_t>& rows,
                     const PrepareOptions& options, Preparation::ViewMap& map) {
   const View& view = data.views[v];
@@ -362,29 +333,8 @@ void fit_projection(const Dataset& data, std::size_t v, const std::vector<std::u
   const Extent extent = extent_of(view, rows);
   if (map.kind == "log-pca" || kernel) map.log_scale = extent.largest <= 1 ? 100 : 1;
   if (map.kind == "root-pca" && !extent.two_sided()) map.power = kRootPower;
-  const View gathered = gather(view, rows, Squash(map));
-  std::vector<std::uint32_t> all(rows.size());
-  std::iota(all.begin(), all.end(), 0u);
-  const Moments m = moments(gathered, all);
-  for (std::size_t j = 0; j < map.columns; ++j) {
-    const bool constant = !(m.low[j] < m.high[j]);
-    map.shift(0, j) = constant ? m.low[j] : static_cast<float>(m.mean[j]);
-    map.scale(0, j) = constant ? 0.f : 1.f;
-  }
   const std::size_t K = kernel ? kKernelDirections : static_cast<std::size_t>(options.components);
-  Principal principal;
-  if (gathered.sparse()) {
-    principal = principal_directions(std::get<Csr>(gathered.features), map.shift.row(0), K, options.seed);
-  } else {
-    const auto& table = std::get<Table<float>>(gathered.features);
-    Matrix<float> centred(table.rows(), table.cols());
-    parallel_for(table.rows(), 64, [&](std::size_t begin, std::size_t end) {
-      for (std::size_t i = begin; i < end; ++i)
-        for (std::size_t j = 0; j < map.columns; ++j)
-          centred(i, j) = (table(i, j) - map.shift(0, j)) * map.scale(0, j);
-    });
-    principal = principal_directions(centred, K, options.seed);
-  }
+  Principal principal = directions_of(view, rows, K, options.seed, map);
   map.directions = std::move(principal.directions);
   double mean = 0;
   for (std::size_t k = 0; k < principal.variances.size(); ++k) {

@@ -50,6 +50,49 @@ class DenseTable final : public Centred {
   MatrixView<const float> X_;
 };
 
+// The same with products in float, for which X stays where it lies: sums of a strip in float, of strips in
+// double.
+class FloatTable final : public Centred {
+ public:
+  explicit FloatTable(MatrixView<const float> X) : X_(X) {}
+  std::size_t rows() const override { return X_.rows; }
+  std::size_t cols() const override { return X_.cols; }
+  void times(MatrixView<const double> B, MatrixView<double> out) const override {
+    Matrix<float> narrow(B.rows, B.cols), image(out.rows, out.cols);
+    each_row(B.rows,
+             [&](std::size_t i) { std::ranges::transform(B.row(i), narrow.row(i).begin(), to_narrow); });
+    multiply(X_, narrow, Transpose::none, false, image);
+    each_row(out.rows, [&](std::size_t i) { std::ranges::copy(image.row(i), out.row(i).begin()); });
+  }
+  // As (Bᵀ X̃)ᵀ.
+  void transposed_times(MatrixView<const double> B, MatrixView<double> out) const override {
+    constexpr std::size_t kStrip = 2048;
+    Matrix<float> image(out.cols, out.rows);
+    for (std::size_t begin = 0; begin < X_.rows; begin += kStrip) {
+      const std::size_t count = std::min(kStrip, X_.rows - begin);
+      Matrix<float> narrow(B.cols, count);
+      each_row(count, [&](std::size_t i) {
+        for (std::size_t k = 0; k < B.cols; ++k) narrow(k, i) = to_narrow(B(begin + i, k));
+      });
+      multiply(narrow, X_.slice(begin, count), Transpose::none, false, image);
+      each_row(out.rows, [&](std::size_t j) {
+        for (std::size_t k = 0; k < out.cols; ++k)
+          out(j, k) = (begin > 0 ? out(j, k) : 0) + static_cast<double>(image(k, j));
+      });
+    }
+  }
+
+ private:
+  static float to_narrow(double x) { return static_cast<float>(x); }
+  template <class F>
+  static void each_row(std::size_t n, F&& body) {
+    parallel_for(n, 512, [&](std::size_t begin, std::size_t end) {
+      for (std::size_t i = begin; i < end; ++i) body(i);
+    });
+  }
+  MatrixView<const float> X_;
+};
+
 // Compressed rows, and a transposed copy so that both products write each element in one thread.
 class SparseTable final : public Centred {
  public:
@@ -123,12 +166,14 @@ void apply_gram(const Centred& X, MatrixView<const double> B, MatrixView<double>
   }
 }
 
-Eigensystem leading_pairs(const Centred& X, const Matrix<double>* gram, std::size_t K, std::uint64_t seed) {
+Eigensystem leading_pairs(const Centred& X, const Matrix<double>* gram, std::size_t K, double growth,
+                          std::uint64_t seed) {
   const std::size_t size = std::min(X.rows(), X.cols());
-  if (size > kDirectSize)
-    return leading_eigen(size, K, kResidual, seed, [&](MatrixView<const double> B, MatrixView<double> out) {
-      gram != nullptr ? product(gram->view(), B, Transpose::none, false, out) : apply_gram(X, B, out);
-    });
+  if (size > kDirectSize && (gram == nullptr || size > kFewDirections * K))
+    return leading_eigen(
+        size, K, {kResidual, growth}, seed, [&](MatrixView<const double> B, MatrixView<double> out) {
+          gram != nullptr ? product(gram->view(), B, Transpose::none, false, out) : apply_gram(X, B, out);
+        });
   if (gram != nullptr) return symmetric_eigen(*gram);
   Matrix<double> identity(size, size), A(size, size);
   for (std::size_t i = 0; i < size; ++i) identity(i, i) = 1;
@@ -136,14 +181,15 @@ Eigensystem leading_pairs(const Centred& X, const Matrix<double>* gram, std::siz
   return symmetric_eigen(A);
 }
 
-Principal directions_of(const Centred& X, const Matrix<double>* gram, std::size_t K, std::uint64_t seed) {
+Principal directions_of(const Centred& X, const Matrix<double>* gram, std::size_t K, double growth,
+                        std::uint64_t seed) {
   const std::size_t n = X.rows(), d = X.cols();
   K = std::min({K, n, d});
   Principal result;
   result.directions = Matrix<float>(d, 1);
   result.variances = {0};
   if (K == 0) return result;
-  const Eigensystem pairs = leading_pairs(X, gram, K, seed);
+  const Eigensystem pairs = leading_pairs(X, gram, K, growth, seed);
   std::size_t kept = 0;
   while (kept < K && pairs.values[kept] > 1e-9 * pairs.values[0] && pairs.values[kept] > 0) ++kept;
   if (kept == 0) return result;  // nothing varies
@@ -171,17 +217,19 @@ Principal directions_of(const Centred& X, const Matrix<double>* gram, std::size_
 
 }  // namespace
 
-Principal principal_directions(MatrixView<const float> X, std::size_t K, std::uint64_t seed) {
-  const DenseTable table(X);
+Principal principal_directions(MatrixView<const float> X, std::size_t K, std::uint64_t seed,
+                               double gram_work) {
   const std::size_t size = std::min(X.rows, X.cols);
-  if (size > kGramSize) return directions_of(table, nullptr, K, seed);
+  const double work = static_cast<double>(X.size()) * static_cast<double>(size);
+  if (size > kGramSize || (work > gram_work && size > kFewDirections * K))
+    return directions_of(FloatTable(X), nullptr, K, kGrowth, seed);
   Matrix<double> gram(size, size);
   X.rows < X.cols ? gram_of_rows(X, gram) : gram_of_columns(X, gram);
-  return directions_of(table, &gram, K, seed);
+  return directions_of(DenseTable(X), &gram, K, 0, seed);
 }
 
 Principal principal_directions(const Csr& X, std::span<const float> mean, std::size_t K, std::uint64_t seed) {
-  return directions_of(SparseTable(X, mean), nullptr, K, seed);
+  return directions_of(SparseTable(X, mean), nullptr, K, 0, seed);
 }
 
 }  // namespace lacuna

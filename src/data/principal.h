@@ -2,8 +2,10 @@
 //
 // Dense: eigenvectors of the smaller of the two Gram matrices in double. Up to kDirectSize its full
 // eigensystem is computed; above, block Lanczos with each pair's residual |A v - λ v| / λ driven below
-// kResidual. Where even the smaller Gram matrix would be larger than kGramSize, and for sparse tables, the
-// same solver works on products with the table alone and no Gram matrix exists. The residual reached is
+// kResidual. The same solver works on products with the table alone, and no Gram matrix exists, for sparse
+// tables and where forming it would be most of the work (kGramWork). The products of such a dense table are in
+// float, and the basis grows until kGrowth says that there is hardly any variance left to find: the directions
+// then explain .998 or more of what the best ones would (tests/test_prepare.cc). The residual reached is
 // returned.
 #pragma once
 
@@ -23,10 +25,14 @@ struct Principal {
 
 constexpr std::size_t kDirectSize = 384, kGramSize = 5000;
 constexpr double kResidual = 1e-4;
+constexpr double kGramWork = 2e10;         // multiplications: a fraction of a second
+constexpr std::size_t kFewDirections = 6;  // columns a direction; a matrix with fewer is solved directly
+constexpr double kGrowth = 1e-3;           // of the explained variance, by the last two blocks of the basis
 
 // X (n, d), its columns centred already. At most K directions; those with a variance of less than 1e-9 of the
 // first are left out. The largest entry of each direction is positive.
-Principal principal_directions(MatrixView<const float> X, std::size_t K, std::uint64_t seed);
+Principal principal_directions(MatrixView<const float> X, std::size_t K, std::uint64_t seed,
+                               double gram_work = kGramWork);
 // The rows of X less `mean` (d).
 Principal principal_directions(const Csr& X, std::span<const float> mean, std::size_t K, std::uint64_t seed);
 

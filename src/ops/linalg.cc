@@ -114,6 +114,22 @@ void gram(MatrixView<const T> X, bool of_columns, MatrixView<double> C) {
   mirror_lower(C);
 }
 
+// Falling. A becomes its eigenvectors, by rising value, if they are asked for.
+std::vector<double> solve_eigen(Matrix<double>& A, bool vectors) {
+  std::vector<double> values(A.rows());
+  if (A.rows() > 0 && !kernels().eigen(signed_size(A.rows()), A.data(), vectors, values.data()))
+    fail(Exit::diverged,
+         "an eigenvalue problem of size {} did not converge: its matrix holds non-finite numbers", A.rows());
+  std::reverse(values.begin(), values.end());
+  return values;
+}
+
+// The sum of the `count` largest eigenvalues.
+double leading_sum(Matrix<double> A, std::size_t count) {
+  const std::vector<double> values = solve_eigen(A, false);
+  return std::accumulate(values.begin(), values.begin() + static_cast<std::ptrdiff_t>(count), 0.0);
+}
+
 // One pass of block Gram-Schmidt of the columns of B against those of Q.
 void project_out(MatrixView<const double> Q, MatrixView<double> B) {
   Matrix<double> overlap(Q.cols, B.cols);
@@ -250,23 +266,23 @@ void gram_of_columns(MatrixView<const double> X, MatrixView<double> C) {
 Eigensystem symmetric_eigen(MatrixView<const double> A) {
   const std::size_t n = A.rows;
   Eigensystem result;
-  result.values.resize(n);
   Matrix<double> work(n, n);
   work.copy_from(A);
-  if (n > 0 && !kernels().eigen(signed_size(n), work.data(), result.values.data()))
-    fail(Exit::diverged,
-         "an eigenvalue problem of size {} did not converge: its matrix holds non-finite numbers", n);
-  std::reverse(result.values.begin(), result.values.end());
+  result.values = solve_eigen(work, true);
   for (std::size_t i = 0; i < n; ++i) std::reverse(work.row(i).begin(), work.row(i).end());
   result.vectors = std::move(work);
   return result;
 }
 
-Eigensystem leading_eigen(std::size_t n, std::size_t count, double tolerance, std::uint64_t seed,
+Eigensystem leading_eigen(std::size_t n, std::size_t count, const EnoughPairs& enough, std::uint64_t seed,
                           SymmetricOperator apply) {
   count = std::min(count, n);
-  const std::size_t block = std::min(n, std::max<std::size_t>(16, count / 2));
-  std::size_t goal = std::min(n, 4 * count + block);  // size of the basis at the next test of convergence
+  // Small blocks converge after fewer products, large ones multiply faster.
+  const bool coarse = enough.growth > 0;
+  const std::size_t block = std::min(n, std::max<std::size_t>(16, coarse ? count / 3 : count / 2));
+  // Size of the basis at the next test of convergence.
+  std::size_t goal = std::min(n, coarse ? 2 * count : 4 * count + block);
+  double sum_before = 0;
   Random random(seed, Purpose::projection);
   Matrix<double> Q(n, goal), AQ(n, goal);
   std::size_t have = 0;
@@ -302,6 +318,13 @@ Eigensystem leading_eigen(std::size_t n, std::size_t count, double tolerance, st
     product(Q.view(), AQ.view(), Transpose::left, false, T);
     for (std::size_t i = 0; i < have; ++i)
       for (std::size_t j = 0; j < i; ++j) T(i, j) = T(j, i) = .5 * (T(i, j) + T(j, i));
+    if (coarse && have < n) {  // whether it is enough is seen without vectors
+      const double sum = leading_sum(T, count), grown = sum - std::exchange(sum_before, sum);
+      if (grown > enough.growth * sum) {
+        goal = std::min(n, goal + 2 * block);
+        continue;
+      }
+    }
     Eigensystem small = symmetric_eigen(T);
     const MatrixView<const double> S = std::as_const(small.vectors).view().columns(0, count);
     Eigensystem result;
@@ -320,7 +343,7 @@ Eigensystem leading_eigen(std::size_t n, std::size_t count, double tolerance, st
       const double own = std::max(result.values[j], 1e-9 * result.values[0]);
       if (own > 0) result.residual = std::max(result.residual, std::sqrt(squares[j]) / own);
     }
-    if (result.residual <= tolerance || have == n) return result;
+    if (coarse || result.residual <= enough.residual || have == n) return result;
     goal = std::min(n, goal + 2 * block);
   }
 }

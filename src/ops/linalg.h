@@ -36,10 +36,14 @@ struct Eigensystem {
 Eigensystem symmetric_eigen(MatrixView<const double> A);  // (n, n)
 
 // The `count` leading pairs of a positive semi-definite operator of which only products are known: apply(B,
-// AB) with B and AB (n, b). Block Lanczos with full reorthogonalisation, grown until every residual is at
-// most tolerance * λ_1. Deterministic in seed.
+// AB) with B and AB (n, b). Block Lanczos with full reorthogonalisation, grown until it is good enough.
+// Deterministic in seed.
 using SymmetricOperator = FunctionRef<void(MatrixView<const double>, MatrixView<double>)>;
-Eigensystem leading_eigen(std::size_t n, std::size_t count, double tolerance, std::uint64_t seed,
+struct EnoughPairs {
+  double residual = 0;  // every |A v - λ v| is at most this share of its λ; or, where `growth` is not 0,
+  double growth = 0;    // the last two blocks raised the sum of the wanted values by at most this share
+};
+Eigensystem leading_eigen(std::size_t n, std::size_t count, const EnoughPairs& enough, std::uint64_t seed,
                           SymmetricOperator apply);
 
 // A = L Lᵀ of a symmetric positive definite matrix. Throws Exit::diverged if it is not (`what` names it).

@@ -16,8 +16,9 @@ struct LinalgKernels {
   void (*gemm_float)(bool transpose_a, bool transpose_b, std::ptrdiff_t m, std::ptrdiff_t n, std::ptrdiff_t k,
                      const float* A, std::ptrdiff_t lda, const float* B, std::ptrdiff_t ldb, bool accumulate,
                      float* C, std::ptrdiff_t ldc);
-  // A (n, n) symmetric -> its eigenvectors as columns, values rising. False if it did not converge.
-  bool (*eigen)(std::ptrdiff_t n, double* A, double* values);
+  // A (n, n) symmetric -> its eigenvectors as columns if they are asked for, values rising. False if it did not
+  // converge.
+  bool (*eigen)(std::ptrdiff_t n, double* A, bool vectors, double* values);
   // A (n, n) -> L in the lower triangle. False if A is not positive definite.
   bool (*cholesky)(std::ptrdiff_t n, double* A);
   // B <- L⁻¹ B if lower, then B <- L⁻ᵀ B if upper.
@@ -74,12 +75,12 @@ void gemm(bool transpose_a, bool transpose_b, std::ptrdiff_t m, std::ptrdiff_t n
   }
 }
 
-bool eigen(std::ptrdiff_t n, double* A, double* values) {
+bool eigen(std::ptrdiff_t n, double* A, bool vectors, double* values) {
   Map<double> a(A, n, n, Eigen::OuterStride<>(n));
   Eigen::SelfAdjointEigenSolver<Eigen::MatrixXd> solver(n);
-  solver.compute(a);
+  solver.compute(a, vectors ? Eigen::ComputeEigenvectors : Eigen::EigenvaluesOnly);
   if (solver.info() != Eigen::Success) return false;
-  a = solver.eigenvectors();
+  if (vectors) a = solver.eigenvectors();
   Eigen::Map<Eigen::VectorXd>(values, n) = solver.eigenvalues();
   return true;
 }

@@ -1,0 +1,21 @@
+// Means, deviations and extremes of the columns of a view.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "data/dataset.h"
+
+namespace lacuna {
+
+struct Moments {
+  std::vector<double> mean, deviation;  // population standard deviation; empty where it was not asked for
+  std::vector<float> low, high;
+};
+
+// Of the given rows, of which there is at least one. Columns are independent; each is summed in the order of the rows,
+// so the bits do not depend on the threads.
+Moments moments(const View& view, const std::vector<std::uint32_t>& rows);
+Moments means_of(MatrixView<const float> X);  // of all rows, without deviations
+
+}  // namespace lacuna
