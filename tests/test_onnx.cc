@@ -180,6 +180,12 @@ TEST_F(Onnx, EveryPresetAndMethodThatIsANetwork) {
       make_case("ungated", data, {"--preset", "repaired", "--epochs", "2", "--width", ".1", "--no-gate"}));
   cases.push_back(make_case("dicnet", data, {"--method", "dicnet", "--epochs", "2", "--width", ".1"}));
   cases.push_back(make_case("c2ae", data, {"--method", "c2ae", "--epochs", "2"}));
+  cases.push_back(make_case("memory", data, {"--preset", "best", "--epochs", "3", "--memory", "1"}));
+  cases.push_back(make_case("memory-of-members", data,
+                            kSmall + std::vector<std::string>{"--members", "2", "--memory", ".5"}));
+  cases.push_back(make_case("memory-early", data,
+                            kSmall + std::vector<std::string>{"--fusion", "early", "--gamma", "0", "--memory",
+                                                              "1.5", "--memory-rows", "50"}));
   cases.push_back(make_case("top", data, kSmall + std::vector<std::string>{"--aim", "top=3"}));
   judge(cases);
 }

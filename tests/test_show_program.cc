@@ -91,6 +91,18 @@ TEST_F(ShowProgram, SaysWhatIsInTheModel) {
     EXPECT_NE(text.out.find(word), std::string::npos) << word << "\n" << text.out;
 }
 
+TEST_F(ShowProgram, SaysWhatTheMemoryHolds) {
+  const std::string to = path("remembers");
+  ASSERT_EQ(run({"train", path("data.npz"), "--out", to, "--embedding", "16", "--epochs", "2", "--quiet",
+                 "--memory", ".5", "--memory-rows", "200"})
+                .code,
+            0);
+  const json card = json::parse(run({"show", to, "--json"}).out);
+  EXPECT_EQ(card["memory"], json({{"rows", 200}, {"sharpness", 20.}, {"weight", .5}}));
+  const Ended text = run({"show", to});
+  EXPECT_NE(text.out.find("200 training rows, sharpness 20, weight 0.5"), std::string::npos) << text.out;
+}
+
 // The metrics that a model holds are those that its training printed.
 TEST_F(ShowProgram, ValidationIsThatOfTheTraining) {
   const json history = json::parse(read_text(path("model.history.json")));

@@ -67,6 +67,19 @@ void print_validation(const json& record) {
   std::fputs(table.text().c_str(), stdout);
 }
 
+// One entry per member of an ensemble, or the only one.
+std::string memory_text(const json& memory) {
+  std::string text;
+  for (const json& one : memory.is_array() ? memory : json::array({memory})) {
+    text += text.empty() ? "" : "; ";
+    text += one.is_null() ? "none"
+                          : fmt::format("{} training rows, sharpness {:.4g}, weight {:.4g}",
+                                        count_text(one["rows"].get<std::uint64_t>()),
+                                        one["sharpness"].get<double>(), one["weight"].get<double>());
+  }
+  return text;
+}
+
 void print_card(const json& card, const ShowFlags& flags) {
   const json& training = card["training"];
   const auto line = [](const char* name, const std::string& value) {
@@ -77,6 +90,7 @@ void print_card(const json& card, const ShowFlags& flags) {
       "method",
       words(card["method"]) + (card["preset"].is_null() ? "" : ", preset " + words(card["preset"])) +
           fmt::format(", {} parameters for prediction", count_text(card["parameters"].get<std::uint64_t>())));
+  if (!card["memory"].is_null()) line("memory", memory_text(card["memory"]));
   line("written by", card["version"].is_null() ? "a version before 0.2" : "lacuna " + words(card["version"]));
   line("date", words(card["date"]) + (card["date_from"] == "file" ? " (time of the file)" : ""));
   line("trained on",

@@ -1,6 +1,7 @@
 #include "export/networks.h"
 
 #include "base/error.h"
+#include "methods/row_memory.h"
 
 namespace lacuna {
 namespace {
@@ -10,6 +11,7 @@ using Value = OnnxGraph::Value;
 constexpr std::int64_t kToReal = 1;     // TensorProto.FLOAT
 constexpr std::int64_t kToBoolean = 9;  // TensorProto.BOOL
 constexpr float kLeak = .1f;            // of C2AE's hidden layers
+constexpr float kEdge = 1e-7f;          // of log_odds() in methods/method.cc
 
 // A matrix of the file; the graph borrows the file's bytes.
 MatrixView<const float> tensor(const Tensors& weights, const std::string& name) {
@@ -63,10 +65,59 @@ Value present_count(OnnxGraph& graph, const std::vector<OnnxView>& views, const 
                     stem + "views at least 1");
 }
 
+// The logits joined with the votes of the training rows that the model keeps (methods/row_memory.h).
+Value with_memory(OnnxGraph& graph, const Value& fused, const Value& logits, const Tensors& weights,
+                  const std::string& stem) {
+  const std::string name = stem + "memory/";
+  const auto constant = [&](const char* what) { return graph.number(weights.floats(what).at(0)); };
+  const Value positive = graph.node("Relu", {fused}, name + "positive");
+  const Value length = graph.node("ReduceL2", {positive}, name + "length",
+                                  {{"axes", std::vector<std::int64_t>{1}}, {"keepdims", std::int64_t{1}}});
+  const Value direction = graph.node(
+      "Div",
+      {positive,
+       graph.node("Max", {length, graph.number(RowMemory::kShortest)}, name + "length that divides")},
+      name + "direction");
+  const Value cosine =
+      graph.node("Gemm", {direction, graph.matrix(tensor(weights, "memory.rows"), name + "rows")},
+                 name + "cosine", {{"transB", std::int64_t{1}}});
+  const Value exponent = graph.node(
+      "Mul",
+      {graph.node("Sub", {cosine, graph.number(1)}, name + "cosine less 1"), constant("memory.sharpness")},
+      name + "exponent");
+  const Value nearness = graph.node("Exp", {exponent}, name + "nearness");
+  const Value total = graph.node("ReduceSum", {nearness, graph.integers({1})}, name + "total",
+                                 {{"keepdims", std::int64_t{1}}});
+  const Value counted =
+      graph.node("MatMul", {nearness, graph.matrix(tensor(weights, "memory.labels"), name + "labels")},
+                 name + "counted");
+  const Value prior = graph.node(
+      "Mul",
+      {graph.row(first_row(weights, "memory.prior"), name + "shares"), graph.number(RowMemory::kPriorWeight)},
+      name + "prior");
+  const Value share = graph.node(
+      "Div",
+      {graph.node("Add", {counted, prior}, name + "counted and prior"),
+       graph.node("Add", {total, graph.number(RowMemory::kPriorWeight)}, name + "total and prior")},
+      name + "share");
+  const Value kept =
+      graph.node("Clip", {share, graph.number(kEdge), graph.number(1 - kEdge)}, name + "share kept");
+  const Value odds =
+      graph.node("Div", {kept, graph.node("Sub", {graph.number(1), kept}, name + "rest")}, name + "odds");
+  const Value vote = graph.node("Mul", {graph.node("Log", {odds}, name + "logit"), constant("memory.weight")},
+                                name + "vote");
+  return graph.node("Div",
+                    {graph.node("Add", {logits, vote}, name + "both"),
+                     graph.number(1 + weights.floats("memory.weight").at(0))},
+                    name + "joined");
+}
+
 Value classify(OnnxGraph& graph, Value fused, const Tensors& weights, const OnnxNetwork& network,
                const std::string& stem) {
   if (network.relu) fused = graph.node("Relu", {fused}, stem + "fused.relu");
-  return graph.node("Sigmoid", {linear(graph, fused, weights, "classifier", stem)}, stem + "score");
+  Value logits = linear(graph, fused, weights, "classifier", stem);
+  if (weights.has("memory.rows")) logits = with_memory(graph, fused, logits, weights, stem);
+  return graph.node("Sigmoid", {logits}, stem + "score");
 }
 
 // nn/early.h: u = [√(m/k) x_v or 0], one encoder.

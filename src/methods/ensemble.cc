@@ -7,6 +7,7 @@
 
 #include "base/error.h"
 #include "base/random.h"
+#include "methods/row_memory.h"
 
 namespace lacuna {
 namespace {
@@ -76,7 +77,7 @@ class MeanScore {
   Matrix<float> sum_;
 };
 
-class Ensemble final : public Method {
+class Ensemble final : public Method, public MemoryHolder {
  public:
   Ensemble(std::unique_ptr<Method> prototype, std::string preset, std::vector<MemberSpec> specs)
       : prototype_(std::move(prototype)), preset_(std::move(preset)), specs_(std::move(specs)) {
@@ -176,6 +177,12 @@ class Ensemble final : public Method {
     std::uint64_t sum = 0;
     for (const auto& member : members_) sum += member->parameters();
     return sum;
+  }
+  nlohmann::json memory() const override {
+    auto all = nlohmann::json::array();
+    for (const auto& member : members_) all.push_back(memory_of(*member));
+    const bool none = std::ranges::all_of(all, [](const auto& one) { return one.is_null(); });
+    return none ? nlohmann::json() : all;
   }
 
  private:

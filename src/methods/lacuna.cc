@@ -1,10 +1,13 @@
-// The project's own network: one small channel per view, trained to do without views and labels
-// (docs/best.md). Presets: `best` is one network, `distilled` several that teach each other.
+// The project's own network: one small channel per view, trained to do without views and labels, and beside it a
+// memory of the training rows (docs/best.md). Presets: `best` is one network, `distilled` several that teach each
+// other.
+#include <algorithm>
 #include <array>
 
 #include "base/error.h"
 #include "methods/all.h"
 #include "methods/mtd.h"
+#include "ops/row_kernels.h"
 
 namespace lacuna {
 namespace {
@@ -49,6 +52,8 @@ const std::vector<Setting> kBestSettings = {
     {"schedule", "cosine"},
     {"warm-up", "1"},
     {"average", "0.99"},
+    // after training
+    {"memory", "auto"},
     // inputs
     {"prepare", "root-pca"},
 };
@@ -64,6 +69,7 @@ const Changes kEarly = {{"fusion", "early"}, {"encoder-widths", "2048"}, {"gamma
 const Changes kHalfWhite = {{"components", "192"}, {"whiten", "0.5"}};
 const Changes kKernel = {{"prepare", "rbf-pca"}};
 const Changes kNoGuesses = {{"guess-weight", "0"}};
+const Changes kNoMemory = {{"memory", "off"}};  // a training row would vote for itself
 const Changes kTaught = {{"guess-weight", "1"}, {"guess-from", "0"}};
 
 Changes operator+(Changes left, const Changes& right) {
@@ -72,8 +78,8 @@ Changes operator+(Changes left, const Changes& right) {
 }
 
 const std::array<Changes, 3>& teachers() {
-  static const std::array<Changes, 3> all = {kLogarithm + kNoGuesses, kWider + kNoGuesses,
-                                             kEarly + kNoGuesses};
+  static const std::array<Changes, 3> all = {
+      kLogarithm + kNoGuesses + kNoMemory, kWider + kNoGuesses + kNoMemory, kEarly + kNoGuesses + kNoMemory};
   return all;
 }
 const std::array<Changes, 6>& students() {
@@ -93,12 +99,18 @@ Traits Lacuna::traits() const {
           .prepare = "root-pca"};
 }
 
+void Lacuna::declare(Options& options) {
+  PresetNetwork::declare(options);
+  memory_options_.declare(options);
+}
+
 std::vector<std::string> Lacuna::presets() const {
   return {kBest, kDistilled};
 }
 
 void Lacuna::set_preset(const std::string& name, PrepareOptions& prepare) {
   if (name != kBest && name != kDistilled) no_such_preset(name);
+  memory_options_ = MemoryOptions();
   put_in_place(name, kBestSettings, prepare);
 }
 
@@ -109,6 +121,45 @@ std::vector<MemberPlan> Lacuna::plan(const std::string& preset, std::size_t memb
   const std::size_t count = members == 0 ? students().size() : members;
   for (std::size_t k = 0; k < count; ++k) plan.push_back({students()[k % students().size()], false});
   return plan;
+}
+
+void Lacuna::fit(const Items& train, const Items& val, FitContext& context) {
+  memory_ = RowMemory();
+  const bool off = memory_options_.weight() == 0.;  // a wrong one is refused before the training
+  const std::size_t c = train.labels(), own = static_cast<std::size_t>(network_options_.embedding);
+  train_options_.beside = off ? 0 : memory_options_.bytes(train.rows(), own > 0 ? own : c, c);
+  NetworkMethod::fit(train, val, context);
+  memory_ = RowMemory::fit(*network(), train, val, memory_options_, precision(), context);
+}
+
+void Lacuna::predict(const Items& items, MatrixView<float> scores) const {
+  if (memory_.empty()) return NetworkMethod::predict(items, scores);
+  network()->fused(items, [&](std::size_t begin, MatrixView<const float> Z, MatrixView<float> logits) {
+    memory_.join(Z, logits);
+    for (std::size_t i = 0; i < logits.rows; ++i)
+      row_kernels().sigmoid(logits.cols, logits.row(i).data(), scores.row(begin + i).data());
+  });
+}
+
+void Lacuna::predict_sets(const Items& items, const ViewSets& sets, MatrixView<float> values) const {
+  if (memory_.empty()) return NetworkMethod::predict_sets(items, sets, values);
+  const bool done = network()->fused_sets(
+      items, sets, [&](std::size_t begin, MatrixView<const float> Z, MatrixView<float> logits) {
+        memory_.join(Z, logits);
+        for (std::size_t i = 0; i < logits.rows; ++i)
+          std::ranges::copy(logits.row(i), values.row(begin + i).begin());
+      });
+  if (!done) Method::predict_sets(items, sets, values);
+}
+
+void Lacuna::save(Tensors& file) const {
+  NetworkMethod::save(file);
+  memory_.save(file);
+}
+
+void Lacuna::load(const Tensors& file, const ItemShape& shape) {
+  NetworkMethod::load(file, shape);
+  memory_ = RowMemory::load(file, network()->fused_size(), shape.labels, precision());
 }
 
 std::unique_ptr<Method> make_lacuna() {

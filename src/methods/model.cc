@@ -12,6 +12,7 @@
 #include "data/release.h"
 #include "methods/ensemble.h"
 #include "methods/estimate.h"
+#include "methods/label_shares.h"
 
 namespace lacuna {
 namespace {
@@ -20,21 +21,8 @@ constexpr int kSchema = 1;
 constexpr const char* kPrior = "label_prior";
 
 std::vector<float> prior_of(const Items& items) {
-  const std::size_t c = items.labels();
-  std::vector<double> known(c), positive(c);
-  for (std::size_t i = 0; i < items.rows(); ++i)
-    for (std::size_t j = 0; j < c; ++j) {
-      if (items.G(i, j) == 0) continue;
-      known[j] += 1;
-      positive[j] += static_cast<double>(items.Y(i, j));
-    }
-  const double all = std::reduce(known.begin(), known.end()),
-               share = (std::reduce(positive.begin(), positive.end()) + .5) / (all + 1);
   std::vector<float> prior;
-  for (std::size_t j = 0; j < c; ++j) {
-    const double p = (positive[j] + share) / (known[j] + 1);
-    prior.push_back(static_cast<float>(std::log(p / (1 - p))));
-  }
+  for (const double p : label_shares(items)) prior.push_back(static_cast<float>(std::log(p / (1 - p))));
   return prior;
 }
 

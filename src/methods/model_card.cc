@@ -4,6 +4,7 @@
 
 #include "base/text.h"
 #include "methods/explain.h"
+#include "methods/row_memory.h"
 
 namespace lacuna {
 
@@ -67,6 +68,7 @@ nlohmann::json model_card(const Model& model) {
           {"preset", text(model.preset())},
           {"parameters", model.method().parameters()},
           {"members", options.value("members", json())},
+          {"memory", memory_of(model.method())},
           {"probabilities", traits.probabilities},
           {"version", text(model.version())},
           {"date", note("date")},

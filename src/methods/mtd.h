@@ -9,6 +9,7 @@
 
 #include "methods/channels.h"
 #include "methods/network_method.h"
+#include "methods/row_memory.h"
 #include "nn/mtd_options.h"
 
 namespace lacuna {
@@ -43,12 +44,23 @@ class Mtd final : public PresetNetwork {
   void set_preset(const std::string& name, PrepareOptions& prepare) override;
 };
 
-class Lacuna final : public PresetNetwork {
+class Lacuna final : public PresetNetwork, public MemoryHolder {
  public:
   Traits traits() const override;
+  void declare(Options& options) override;
   std::vector<std::string> presets() const override;
   void set_preset(const std::string& name, PrepareOptions& prepare) override;
   std::vector<MemberPlan> plan(const std::string& preset, std::size_t members) const override;
+  void fit(const Items& train, const Items& val, FitContext& context) override;
+  void predict(const Items& items, MatrixView<float> scores) const override;
+  void predict_sets(const Items& items, const ViewSets& sets, MatrixView<float> values) const override;
+  void save(Tensors& file) const override;
+  void load(const Tensors& file, const ItemShape& shape) override;
+  nlohmann::json memory() const override { return memory_.about(); }
+
+ private:
+  MemoryOptions memory_options_;
+  RowMemory memory_;  // empty: the network speaks alone
 };
 
 }  // namespace lacuna

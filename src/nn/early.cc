@@ -205,7 +205,8 @@ void EarlyNetwork<T>::start(const Batch& batch, const UpdateRule& rule) {
 }
 
 template <class T>
-void EarlyNetwork<T>::predict(const Items& items, MatrixView<T> scores) const {
+void EarlyNetwork<T>::for_blocks(const Items& items,
+                                 FunctionRef<void(std::size_t, MatrixView<T>, MatrixView<T>)> body) const {
   const auto turn = ops_->turn();
   const std::size_t views = items.views(), most = std::min(ops_->blocks().rows, items.rows());
   const Engine& engine = *ops_;
@@ -235,9 +236,24 @@ void EarlyNetwork<T>::predict(const Items& items, MatrixView<T> scores) const {
     if (options_.fused_relu) ops_->relu_forward(z, z);
     const ForwardJob<T> classify = classifier_.predict(parameters_, z, false, out);
     ops_->linear_forward({&classify, 1});
-    ops_->sigmoid(out, out);
-    download<T>(engine, out, scores.slice(begin, count));
+    body(begin, z, out);
   }
+}
+
+template <class T>
+void EarlyNetwork<T>::predict(const Items& items, MatrixView<T> scores) const {
+  for_blocks(items, [&](std::size_t begin, MatrixView<T>, MatrixView<T> out) {
+    ops_->sigmoid(out, out);
+    download<T>(*ops_, out, scores.slice(begin, out.rows));
+  });
+}
+
+template <class T>
+bool EarlyNetwork<T>::fused(const Items& items, typename BasicNetwork<T>::FusedSink sink) const {
+  for_blocks(items, [&](std::size_t begin, MatrixView<T> z, MatrixView<T> out) {
+    give_host<T>(*ops_, begin, z, out, sink);
+  });
+  return true;
 }
 
 template class EarlyNetwork<float>;

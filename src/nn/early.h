@@ -32,6 +32,8 @@ class EarlyNetwork final : public BasicNetwork<T> {
   Losses finish() override { return tally_.read(); }
   const Engine& engine() const override { return *ops_; }
   void predict(const Items& items, MatrixView<T> scores) const override;
+  bool fused(const Items& items, typename BasicNetwork<T>::FusedSink sink) const override;
+  std::size_t fused_size() const override { return embedding_; }
   void settle() override { parameters_.settle(*ops_); }
   void visit(typename BasicNetwork<T>::Visitor visitor) override { parameters_.visit(visitor); }
   void visit_buffers(typename BasicNetwork<T>::BufferVisitor visitor) override;
@@ -60,7 +62,7 @@ class EarlyNetwork final : public BasicNetwork<T> {
     PingPong<T> scratch;
     std::vector<Fragment> hidden;  // of one view at a time: its fragment, or all of it
     std::vector<float> factors;    // √(m/k) of each row
-    Joined joined[2];  // of the two passes
+    Joined joined[2];              // of the two passes
     std::vector<GatherJob<T>> gathers;
   };
 
@@ -72,6 +74,9 @@ class EarlyNetwork final : public BasicNetwork<T> {
             Joined& joined) const;
   void join(const Items& items, std::span<const std::uint32_t> rows, const Joined& joined, MatrixView<T> X,
             Memory& m) const;
+  // Z and logits in the engine's memory, of one block after the other: body(first row, Z, logits).
+  void for_blocks(const Items& items,
+                  FunctionRef<void(std::size_t, MatrixView<T>, MatrixView<T>)> body) const;
 
   MtdOptions options_;
   NetworkShape shape_;

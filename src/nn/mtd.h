@@ -32,6 +32,10 @@ class MtdNetwork final : public BasicNetwork<T> {
   const Engine& engine() const override { return *ops_; }
   void predict(const Items& items, MatrixView<T> scores) const override;
   bool predict_sets(const Items& items, const ViewSets& sets, MatrixView<T> logits) const override;
+  bool fused(const Items& items, typename BasicNetwork<T>::FusedSink sink) const override;
+  bool fused_sets(const Items& items, const ViewSets& sets,
+                  typename BasicNetwork<T>::FusedSink sink) const override;
+  std::size_t fused_size() const override { return embedding_; }
   void settle() override { parameters_.settle(*ops_); }
   void visit(typename BasicNetwork<T>::Visitor visitor) override { parameters_.visit(visitor); }
   void visit_buffers(typename BasicNetwork<T>::BufferVisitor visitor) override;
@@ -65,7 +69,11 @@ class MtdNetwork final : public BasicNetwork<T> {
   LabelRows labels(const Batch& batch) const;
   Draws fused_draws(const Batch& batch) const;  // of the dropout before the classifier
   void embed(const Items& items, std::size_t begin, std::size_t count, Embedding& embedding) const;
-  void head(Slots slots, Embedding& embedding, MatrixView<T> logits) const;  // S, O -> F -> Z -> logits
+  MatrixView<T> head(Slots slots, Embedding& embedding, MatrixView<T> logits) const;  // S, O -> F -> Z -> logits
+  // Z and logits in the engine's memory, of one block after the other: body(first row, Z, logits).
+  using Body = FunctionRef<void(std::size_t, MatrixView<T>, MatrixView<T>)>;
+  void for_blocks(const Items& items, Body body) const;
+  void for_sets(const Items& items, const ViewSets& sets, Body body) const;
   bool decodes() const { return options_.gamma > 0 && !shape_.prediction_only; }
   bool classifies_views() const { return options_.view_weight > 0 && !shape_.prediction_only; }
   std::size_t channels() const { return static_cast<std::size_t>(options_.channels); }

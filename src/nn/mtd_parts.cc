@@ -309,9 +309,9 @@ void MtdNetwork<T>::embed(const Items& items, std::size_t begin, std::size_t cou
   if (e.together) hand_out();
 }
 
-// S, O -> F -> Z -> logits of rows whose views are at the given slots of the stacks.
+// S, O -> F -> Z -> logits of rows whose views are at the given slots of the stacks. Returns Z.
 template <class T>
-void MtdNetwork<T>::head(Slots slots, Embedding& embedding, MatrixView<T> logits) const {
+MatrixView<T> MtdNetwork<T>::head(Slots slots, Embedding& embedding, MatrixView<T> logits) const {
   const std::size_t count = slots.rows;
   MatrixView<T> F = embedding.fused[0].view().top(count);
   ops_->collect(embedding.S[0], slots, Share::mean, false, F);
@@ -329,10 +329,11 @@ void MtdNetwork<T>::head(Slots slots, Embedding& embedding, MatrixView<T> logits
   if (options_.fused_relu) ops_->relu_forward(F, F);
   const ForwardJob<T> job = classifier_.predict(parameters_, F, false, logits);
   ops_->linear_forward({&job, 1});
+  return F;
 }
 
 template <class T>
-void MtdNetwork<T>::predict(const Items& items, MatrixView<T> scores) const {
+void MtdNetwork<T>::for_blocks(const Items& items, Body body) const {
   const auto turn = ops_->turn();
   const std::size_t block_rows = ops_->blocks().rows;
   const bool threaded = ops_->blocks().threads;
@@ -347,15 +348,13 @@ void MtdNetwork<T>::predict(const Items& items, MatrixView<T> scores) const {
       const std::size_t begin = n * b / blocks, count = n * (b + 1) / blocks - begin;
       embed(items, begin, count, embedding);
       const MatrixView<T> out = embedding.out.view().top(count);
-      head(embedding.slots, embedding, out);
-      ops_->sigmoid(out, out);
-      download<T>(*ops_, out, scores.slice(begin, count));
+      body(begin, head(embedding.slots, embedding, out), out);
     }
   });
 }
 
 template <class T>
-bool MtdNetwork<T>::predict_sets(const Items& items, const ViewSets& sets, MatrixView<T> logits) const {
+void MtdNetwork<T>::for_sets(const Items& items, const ViewSets& sets, Body body) const {
   const auto turn = ops_->turn();
   const std::size_t block = ops_->blocks().rows, m = views_.size();
   Embedding embedding(*this, block);
@@ -375,11 +374,42 @@ bool MtdNetwork<T>::predict_sets(const Items& items, const ViewSets& sets, Matri
       const auto piece = parcel.put(std::span<const std::int32_t>(slots.values()).first(count * m));
       parcel.send(*ops_);
       const MatrixView<T> out = embedding.out.view().top(count);
-      head({parcel.at(piece).data(), count, m}, embedding, out);
-      download<T>(*ops_, out, logits.slice(done, count));
+      body(done, head({parcel.at(piece).data(), count, m}, embedding, out), out);
       done += count;
     }
   }
+}
+
+template <class T>
+void MtdNetwork<T>::predict(const Items& items, MatrixView<T> scores) const {
+  for_blocks(items, [&](std::size_t begin, MatrixView<T>, MatrixView<T> out) {
+    ops_->sigmoid(out, out);
+    download<T>(*ops_, out, scores.slice(begin, out.rows));
+  });
+}
+
+template <class T>
+bool MtdNetwork<T>::predict_sets(const Items& items, const ViewSets& sets, MatrixView<T> logits) const {
+  for_sets(items, sets, [&](std::size_t begin, MatrixView<T>, MatrixView<T> out) {
+    download<T>(*ops_, out, logits.slice(begin, out.rows));
+  });
+  return true;
+}
+
+template <class T>
+bool MtdNetwork<T>::fused(const Items& items, typename BasicNetwork<T>::FusedSink sink) const {
+  for_blocks(items, [&](std::size_t begin, MatrixView<T> Z, MatrixView<T> out) {
+    give_host<T>(*ops_, begin, Z, out, sink);
+  });
+  return true;
+}
+
+template <class T>
+bool MtdNetwork<T>::fused_sets(const Items& items, const ViewSets& sets,
+                               typename BasicNetwork<T>::FusedSink sink) const {
+  for_sets(items, sets, [&](std::size_t begin, MatrixView<T> Z, MatrixView<T> out) {
+    give_host<T>(*ops_, begin, Z, out, sink);
+  });
   return true;
 }
 
@@ -431,6 +461,9 @@ template Draws MtdNetwork<float>::fused_draws(const Batch&) const;
 template void MtdNetwork<float>::classify_views(const Batch&, const UpdateRule&, double*);
 template void MtdNetwork<float>::predict(const Items&, MatrixView<float>) const;
 template bool MtdNetwork<float>::predict_sets(const Items&, const ViewSets&, MatrixView<float>) const;
+template bool MtdNetwork<float>::fused(const Items&, BasicNetwork<float>::FusedSink) const;
+template bool MtdNetwork<float>::fused_sets(const Items&, const ViewSets&,
+                                            BasicNetwork<float>::FusedSink) const;
 template void MtdNetwork<float>::channels(const Items&, std::vector<Matrix<float>>&,
                                           std::vector<Matrix<float>>&) const;
 template Matrix<float> MtdNetwork<float>::channel_similarity(const Items&, std::size_t) const;
@@ -442,6 +475,9 @@ template Draws MtdNetwork<double>::fused_draws(const Batch&) const;
 template void MtdNetwork<double>::classify_views(const Batch&, const UpdateRule&, double*);
 template void MtdNetwork<double>::predict(const Items&, MatrixView<double>) const;
 template bool MtdNetwork<double>::predict_sets(const Items&, const ViewSets&, MatrixView<double>) const;
+template bool MtdNetwork<double>::fused(const Items&, BasicNetwork<double>::FusedSink) const;
+template bool MtdNetwork<double>::fused_sets(const Items&, const ViewSets&,
+                                             BasicNetwork<double>::FusedSink) const;
 template void MtdNetwork<double>::channels(const Items&, std::vector<Matrix<double>>&,
                                            std::vector<Matrix<double>>&) const;
 template Matrix<double> MtdNetwork<double>::channel_similarity(const Items&, std::size_t) const;

@@ -96,6 +96,16 @@ class BasicNetwork {
   // for every set; otherwise nothing is done. Const and re-entrant.
   virtual bool predict_sets(const Items&, const ViewSets&, MatrixView<T> /*logits*/) const { return false; }
 
+  // What the classifier reads and what it says, in blocks of rows: the fused vectors Z (k, d_e), after the ReLU where
+  // there is one, and the logits (k, c), in the host's memory. Row `begin` of the items, or of the sets, is the first of
+  // a block. Blocks may come from several threads at once. Const and re-entrant.
+  using FusedSink = FunctionRef<void(std::size_t begin, MatrixView<const T> Z, MatrixView<T> logits)>;
+  // False where nothing is done: the network has no such vectors.
+  virtual bool fused(const Items&, FusedSink) const { return false; }
+  // The same of items with fewer views; false where predict_sets says so as well.
+  virtual bool fused_sets(const Items&, const ViewSets&, FusedSink) const { return false; }
+  virtual std::size_t fused_size() const { return 0; }  // d_e
+
   // The learned numbers no longer change, as those of a model that has been loaded: predictions may keep them
   // in another form beside.
   virtual void settle() {}
@@ -117,6 +127,17 @@ class BasicNetwork {
  private:
   Losses done_;
 };
+
+// A block for such a sink, downloaded where the engine's memory is not the host's.
+template <class T>
+void give_host(const Engine& engine, std::size_t begin, MatrixView<T> Z, MatrixView<T> logits,
+               typename BasicNetwork<T>::FusedSink sink) {
+  if (engine.on_host()) return sink(begin, Z, logits);
+  Matrix<T> Z_here(Z.rows, Z.cols), logits_here(logits.rows, logits.cols);
+  download<T>(engine, Z, Z_here);
+  download<T>(engine, logits, logits_here);
+  sink(begin, Z_here, logits_here);
+}
 
 using Network = BasicNetwork<float>;
 

@@ -270,7 +270,7 @@ class Training {
     if (selecting_) snapshot_floats += model_floats;
     constexpr std::uint64_t kHeader = 1 << 20;
     context_.before_training(snapshot_floats * sizeof(float) + kHeader,
-                             model_floats * sizeof(float) + kHeader);
+                             model_floats * sizeof(float) + options_.beside + kHeader);
   }
 
   static std::vector<std::uint32_t> in_order(std::size_t n) {

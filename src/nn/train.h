@@ -42,6 +42,7 @@ struct TrainOptions {
   std::string select =
       "authors";  // authors = .5 AP + .25 (1-RL) + .5 AUC; a metric's name; last = no selection
 
+  std::uint64_t beside = 0;    // bytes of the model file that are not the network's; no setting of its own
   std::string precision = {};  // of the network's products; no setting of its own, only noted in snapshots
 
   void declare(Options& options);

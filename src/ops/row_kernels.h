@@ -24,6 +24,8 @@ struct RowKernels {
                  float told, float* factor, float* target);
   // x <- (factor σ(x) - target) scale; returns Σ factor ln(1 + e^x) - target x.
   double (*learn)(std::size_t n, const float* factor, const float* target, float scale, float* x);
+  // x <- e^(sharpness (x - 1)); returns its sum.
+  double (*likeness)(std::size_t n, float sharpness, float* x);
   void (*gate)(std::size_t n, const float* s, const float* o, float* z);
   void (*gate_backward)(std::size_t n, const float* s, const float* o, const float* dz, float* ds,
                         float* d_o);
@@ -190,6 +192,12 @@ double learn_row(std::size_t n, const float* factor, const float* target, float 
       });
 }
 
+double likeness_row(std::size_t n, float sharpness, float* x) {
+  return sum_of(
+      n, [=](std::size_t j)
+             __attribute__((always_inline)) { return x[j] = exponential(sharpness * (x[j] - 1.f)); });
+}
+
 void gate_row(std::size_t n, const float* s, const float* o, float* z) {
   for (std::size_t j = 0; j < n; ++j) z[j] = s[j] * logistic(o[j]);
 }
@@ -203,9 +211,8 @@ void gate_backward_row(std::size_t n, const float* s, const float* o, const floa
   }
 }
 
-constexpr RowKernels kKernels = {dropout_row, sigmoid_row,
-                                 bce_row,     lesson_row,           learn_row,
-                                 gate_row,    gate_backward_row};
+constexpr RowKernels kKernels = {dropout_row, sigmoid_row,  bce_row,  lesson_row,
+                                 learn_row,   likeness_row, gate_row, gate_backward_row};
 
 }  // namespace
 

@@ -1,0 +1,102 @@
+// A memory of the training rows, beside a network. After training, an item looks at the training rows in the space
+// that the classifier reads (nn/network.h), and those near it vote for their labels:
+//   r = max(0, z) / |max(0, z)|           directions of fused vectors
+//   k_j = exp(τ (r·r_j - 1))              how near row j is; τ is --memory-sharpness
+//   v = (Σ_j k_j t_j + .3 π) / (Σ_j k_j + .3)
+//   logit ← (logit + w logit(v)) / (1 + w)
+// t_j are the labels of row j: known ones as they are, unknown ones by the network's own probability. π are the
+// labels' shares in training. Dividing by 1 + w changes no order and keeps a score a probability; with w = 0 the
+// network speaks alone.
+//
+// The weight w (`--memory auto`) is chosen on validation rows, by one rule: of a few weights, 0 among them, the one
+// with the largest mean gain in average precision of a row over w = 0, less one standard error of that gain. Where
+// there is little to choose by the error is large, so that w stays small or 0. Fewer than kFewestRows validation
+// rows, or none: 0. Where w is 0 nothing is kept.
+#pragma once
+
+#include <cstdint>
+#include <nlohmann/json_fwd.hpp>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/options.h"
+#include "base/tensors.h"
+#include "data/items.h"
+#include "nn/fit.h"
+#include "nn/network.h"
+#include "ops/gemm.h"
+
+namespace lacuna {
+
+struct MemoryOptions {
+  std::string use = "off";    // auto: weight by validation; off; or the weight itself
+  double sharpness = 20;      // τ
+  std::int64_t rows = 20000;  // kept at most
+
+  void declare(Options& options);
+  // The weight that is asked for; none: to be chosen. Exit::usage for what is no weight.
+  std::optional<double> weight() const;
+  // Of a model file at most, with so many training rows, fused columns and labels.
+  std::uint64_t bytes(std::size_t training_rows, std::size_t size, std::size_t labels) const;
+};
+
+// What a weight did on the validation rows: mean average precision, its gain over weight 0, and the gain's standard
+// error over rows.
+struct MemoryTrial {
+  double weight = 0, ap = 0, gain = 0, error = 0;
+};
+// All weights that are tried, 0 first; logits and votes (n, c), truth with unknown labels marked.
+std::vector<MemoryTrial> try_memory_weights(MatrixView<const float> logits, MatrixView<const float> votes,
+                                            MatrixView<const std::int8_t> truth);
+// The rule above.
+double choose_memory_weight(const std::vector<MemoryTrial>& trials, std::size_t rows);
+
+// Methods that keep training rows: {"rows", "sharpness", "weight"}, of an ensemble a list with one entry per member;
+// null where none are kept.
+class MemoryHolder {
+ public:
+  virtual ~MemoryHolder() = default;
+  virtual nlohmann::json memory() const = 0;
+};
+class Method;
+nlohmann::json memory_of(const Method& method);  // null where it is no such method
+
+class RowMemory {
+ public:
+  static constexpr std::size_t kFewestRows = 10;  // validation rows to choose by
+  static constexpr float kPriorWeight = .3f;      // of π, in rows as near as can be
+  static constexpr float kShortest = 1e-12f;      // a vector that is shorter has no direction
+
+  RowMemory() = default;
+  // Of a network that is settled. Above options.rows a random part of the rows is kept, drawn by context.seed, and
+  // remarked on.
+  static RowMemory fit(const Network& network, const Items& train, const Items& val,
+                       const MemoryOptions& options, Precision precision, FitContext& context);
+
+  bool empty() const { return rows_.empty(); }
+  std::size_t rows() const { return rows_.rows(); }
+  double weight() const { return static_cast<double>(weight_); }
+
+  // The log-odds (k, c) that the rows vote for, and logits (k, c) joined with them. Const, re-entrant; the same bits
+  // for any number of threads.
+  void vote(MatrixView<const float> Z, MatrixView<float> votes) const;
+  void join(MatrixView<const float> Z, MatrixView<float> logits) const;
+
+  void save(Tensors& file) const;  // borrows
+  static RowMemory load(const Tensors& file, std::size_t size, std::size_t labels, Precision precision);
+  nlohmann::json about() const;  // {"rows", "sharpness", "weight"}; null if empty
+
+ private:
+  void remember(const Network& network, const Items& train, std::vector<std::uint32_t> kept);
+  void settle(Precision precision);
+  void vote_block(MatrixView<const float> Z, MatrixView<float> votes) const;
+
+  Matrix<float> rows_;    // (n, d_e): r_j
+  Matrix<float> labels_;  // (n, c): t_j
+  Matrix<float> prior_;   // (1, c): π
+  float sharpness_ = 20, weight_ = 0;
+  PackedWeights packed_rows_, packed_labels_;  // with bf16
+};
+
+}  // namespace lacuna
