@@ -25,6 +25,9 @@
 
 namespace lacuna {
 
+// Seconds after which something hangs. A machine that does other work as well is slow, not broken.
+constexpr double kPatience = 120;
+
 struct HttpAnswer {
   int status = 0;  // 0: the connection ended without one
   std::string head, body;
@@ -81,7 +84,7 @@ class Connection {
     if (fd_ >= 0) ::close(std::exchange(fd_, -1));
   }
   // The next answer of the connection; status 0 if it ends, or after `seconds`.
-  HttpAnswer read(double seconds = 20, bool head_only = false) {
+  HttpAnswer read(double seconds = kPatience, bool head_only = false) {
     HttpAnswer answer;
     std::size_t end = 0;
     while ((end = left_.find("\r\n\r\n")) == std::string::npos)
@@ -98,7 +101,7 @@ class Connection {
     return answer;
   }
   // Whether the other side has said that nothing more comes.
-  bool ended(double seconds = 20) {
+  bool ended(double seconds = kPatience) {
     while (more(seconds)) left_.clear();
     return at_end_;
   }
@@ -151,7 +154,7 @@ class ServeProcess {
           return all;
         }()) {
     const std::string sign = "listening on http://127.0.0.1:";
-    for (int tries = 0; tries < 600; ++tries) {
+    for (int tries = 0; tries < 2400; ++tries) {
       const std::string said = process_.errors_so_far();
       const std::size_t at = said.find(sign);
       if (at != std::string::npos && said.find('\n', at) != std::string::npos) {
@@ -168,7 +171,7 @@ class ServeProcess {
   HttpAnswer ask(const std::string& request) const {
     Connection connection(port_);
     connection.send(request);
-    return connection.read(20, request.starts_with("HEAD"));
+    return connection.read(kPatience, request.starts_with("HEAD"));
   }
   std::map<std::string, double> counters() const {
     return counters_of(ask(get("/metrics", "Connection: close\r\n")));

@@ -337,7 +337,7 @@ TEST_F(PaperProgram, AFitOfHoursIsAnnouncedBeforeItStarts) {
   const auto told = [&] {
     return process.errors_so_far().find("mtd:authors on " + data_name_ + ", table: about");
   };
-  for (int tries = 0; tries < 3000 && process.errors_so_far().find("done") == std::string::npos; ++tries)
+  for (int tries = 0; tries < 12000 && process.errors_so_far().find("done") == std::string::npos; ++tries)
     std::this_thread::sleep_for(std::chrono::milliseconds(10));
   process.send(SIGINT);
   const Ended ended = process.wait();

@@ -8,8 +8,10 @@ export async function open(modules, width, height) {
     executablePath: process.env.CHROMIUM || '/usr/bin/chromium',
     args: ['--no-sandbox', '--disable-gpu', '--disable-quic', '--no-first-run', '--disable-background-networking',
            '--disable-component-update', '--disable-sync'],
+    timeout: 300000,  // a machine that does other work as well is slow, not broken
   });
   const page = await browser.newPage({viewport: {width, height}});
+  page.setDefaultTimeout(300000);
   const strangers = [], errors = [];
   await page.route('**', route => {
     const url = new URL(route.request().url());

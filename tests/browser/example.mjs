@@ -24,14 +24,14 @@ const server = createServer((request, response) => {
 await new Promise(done => server.listen(0, '127.0.0.1', done));
 const {browser, page, strangers, errors} = await open(modules, 1280, 900);
 await page.goto(`http://127.0.0.1:${server.address().port}/`);
-await page.waitForSelector('body[data-ready=yes]', {timeout: 60000});
+await page.waitForSelector('body[data-ready=yes]', {timeout: 300000});
 const text = readFileSync(csv, 'utf8');
 await page.evaluate(content => {  // a real drop event with a file in it
   const transfer = new DataTransfer();
   transfer.items.add(new File([content], 'rows.csv', {type: 'text/csv'}));
   document.getElementById('drop').dispatchEvent(new DragEvent('drop', {dataTransfer: transfer, bubbles: true, cancelable: true}));
 }, text);
-await page.waitForSelector('table tr', {timeout: 60000});
+await page.waitForSelector('table tr', {timeout: 300000});
 const rows = await page.$$eval('table tr', all => all.map(row => ({
   id: row.querySelector('th').textContent,
   tags: [...row.querySelectorAll('span')].map(tag => ({text: tag.textContent, decided: tag.className === 'decided'})),
