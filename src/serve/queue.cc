@@ -40,8 +40,8 @@ bool BatchQueue::submit(Job& job) {
     rows_ += count;
     job.since = Clock::now();
     jobs_.push_back(std::move(job));
+    counters_.queued_rows += static_cast<std::int64_t>(count);
   }
-  counters_.queued_rows += static_cast<std::int64_t>(count);
   news_.notify_one();
   return true;
 }

@@ -134,16 +134,13 @@ class Server {
   void accept() {
     Loop& loop = loops_[next_++ % loops_.size()];
     acceptor_.async_accept(loop.context, [this, &loop](ErrorCode error, tcp::socket socket) {
-      if (!acceptor_.is_open()) return;
-      if (error) {  // no more files, mostly: let some connections end first
-        again_.expires_after(kTick);
-        again_.async_wait([this](ErrorCode) {
-          if (acceptor_.is_open()) accept();
-        });
-        return;
-      }
-      begin(loop, std::move(socket));
-      accept();
+      if (!error) begin(loop, std::move(socket));
+      if (closing_) return;
+      if (!error) return accept();
+      again_.expires_after(kTick);  // no more files, mostly: let some connections end first
+      again_.async_wait([this](ErrorCode) {
+        if (!closing_) accept();
+      });
     });
   }
 
@@ -160,10 +157,25 @@ class Server {
     });
   }
 
-  // Those whom the system has let in already are served; nobody else is.
+  // Those whom the system has let in already are served; nobody else is. One of them may wait for its handler, which
+  // comes before what is posted here.
   void close_the_door() {
+    closing_ = true;
     ErrorCode error;
     acceptor_.cancel(error);
+    again_.cancel();
+    asio::post(loops_[0].context, [this] {
+      accept_the_last();
+      service_.drain();
+      for (Loop& loop : loops_)
+        asio::post(loop.context, [&loop] {
+          for (const auto& session : loop.sessions) session->hurry();
+        });
+    });
+  }
+
+  void accept_the_last() {
+    ErrorCode error;
     acceptor_.non_blocking(true, error);
     while (!error) {
       Loop& loop = loops_[next_++ % loops_.size()];
@@ -172,13 +184,12 @@ class Server {
       if (!error) begin(loop, std::move(socket));
     }
     acceptor_.close(error);
-    again_.cancel();
   }
 
   void wait_for_signal() {
     signals_.async_wait([this](ErrorCode error, int signal) {
       if (error) return;
-      if (service_.draining()) {
+      if (closing_) {
         fmt::print(stderr, "a second signal: stopping at once\n");
         drained_by_ = Clock::now();
         return;
@@ -188,11 +199,6 @@ class Server {
       drained_by_ = Clock::now() + std::chrono::duration_cast<Clock::duration>(
                                        std::chrono::duration<double>(limits_.drain_seconds));
       close_the_door();
-      service_.drain();
-      for (Loop& loop : loops_)
-        asio::post(loop.context, [&loop] {
-          for (const auto& session : loop.sessions) session->hurry();
-        });
       wait_for_signal();
     });
   }
@@ -230,6 +236,7 @@ class Server {
   asio::signal_set signals_;
   Service service_;  // its workers post to the loops: it ends first
   std::size_t next_ = 0;
+  bool closing_ = false;  // known to the first loop alone
   std::atomic<Clock::time_point> drained_by_{};
   std::mutex mutex_;
   std::condition_variable news_;
