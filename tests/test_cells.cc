@@ -14,6 +14,7 @@
 
 #include "base/files.h"
 #include "experiments/store.h"
+#include "result_files.h"
 #include "temporary.h"
 
 namespace lacuna {
@@ -50,25 +51,6 @@ int run(const std::vector<std::string>& arguments, const std::string& output) {
   if (code != 0)
     std::cerr << "exit code " << code << ": " << read_text(output + ".err");  // for the log of a failed test
   return code;
-}
-
-std::size_t finished_cells(const std::string& folder) {
-  std::error_code error;
-  std::size_t count = 0;
-  for (const auto& entry : fs::directory_iterator(folder + "/cells", error))
-    count += entry.path().filename().string()[0] != '.';
-  return count;
-}
-
-// Every file of a results folder that must not depend on how the run went, by relative path. run.json holds
-// times and the machine, claims come and go.
-std::map<std::string, std::string> result_files(const std::string& folder) {
-  std::map<std::string, std::string> files;
-  for (const auto& entry : fs::recursive_directory_iterator(folder)) {
-    if (!entry.is_regular_file() || entry.path().filename() == "run.json") continue;
-    files[fs::relative(entry.path(), folder).string()] = read_text(entry.path().string());
-  }
-  return files;
 }
 
 class Cells : public testing::Test {

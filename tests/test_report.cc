@@ -69,7 +69,7 @@ void run_table(const Dataset& data, const std::vector<std::string>& methods,
   const Plan plan = make_plan(Experiment::table, options, "lacuna bench table --data 'evil <set>'", shelf);
   CellStore store(options.out);
   record_plan(plan, options, store);
-  const BenchOutcome outcome = work_off({&plan, 1}, options, store, shelf, [](const BenchProgress&) {});
+  const BenchOutcome outcome = work_off(distinct_cells({&plan, 1}), options, store, shelf, [](const BenchProgress&) {});
   ASSERT_EQ(outcome.failed, 0u);
 }
 
@@ -194,7 +194,7 @@ TEST(Report, EveryExperimentHasItsPart) {
     options.rates = {0, .4, .9};
     const Plan plan = make_plan(experiment, options, "lacuna bench", shelf);
     record_plan(plan, options, store);
-    const BenchOutcome outcome = work_off({&plan, 1}, options, store, shelf, [](const BenchProgress&) {});
+    const BenchOutcome outcome = work_off(distinct_cells({&plan, 1}), options, store, shelf, [](const BenchProgress&) {});
     EXPECT_EQ(outcome.failed, 0u) << experiment_name(experiment);
     // Two views: nine tenths of them cannot be missing.
     EXPECT_EQ(plan.remarks.size(), experiment == Experiment::missing ? 1u : 0u);

@@ -25,6 +25,7 @@
 #include "experiments/report.h"
 #include "experiments/results.h"
 #include "experiments/settings_file.h"
+#include "experiments/shard.h"
 #include "experiments/statistics.h"
 #include "experiments/work.h"
 #include "methods/estimate.h"
@@ -186,15 +187,14 @@ void announce_long(std::span<const Plan> plans, const CellStore& store, Shelf& s
   }
 }
 
-// Works plans off and says how it went; nothing where it was interrupted.
-std::optional<BenchOutcome> work_plans(std::span<const Plan> plans, const BenchOptions& bench,
+// Works cells off and says how it went; nothing where it was interrupted.
+std::optional<BenchOutcome> work_cells(std::span<const PlannedCell* const> cells, const BenchOptions& bench,
                                        CellStore& store, Shelf& shelf) {
-  announce_long(plans, store, shelf);
   catch_signals();
   try {
     BenchDisplay display;
     return work_off(
-        plans, bench, store, shelf,
+        cells, bench, store, shelf,
         [&](const BenchProgress& progress) { display.show(progress.text(), progress.inside); },
         // What is to be timed runs alone: its memory is its own, and nothing is warm from the cell before.
         [&](const PlannedCell& cell) { run_apart(cell, bench); });
@@ -203,6 +203,38 @@ std::optional<BenchOutcome> work_plans(std::span<const Plan> plans, const BenchO
     fmt::print(stderr, "interrupted; the same command with --resume goes on\n");
     return std::nullopt;
   }
+}
+
+int interrupted_code() {
+  return static_cast<int>(caught == SIGTERM ? Exit::terminated : Exit::interrupted);
+}
+
+// One part of the cells. Tables and pages are for whoever has all of them: the same command without --shard.
+int run_shard(std::span<const Plan> plans, const BenchOptions& bench, CellStore& store, Shelf& shelf,
+              bool json) {
+  const Shard shard = Shard::parse(bench.shard);
+  const Sharding sharding = make_sharding(plans, shard.count, shelf);
+  const auto cells = sharding.of(shard.index);
+  const auto outcome = work_cells(cells, bench, store, shelf);
+  if (!outcome) return interrupted_code();
+  if (json)
+    fmt::print("{}\n", nlohmann::json{{"schema", "lacuna.shard.1"},
+                                      {"shard", shard.text()},
+                                      {"cells", cells.size()},
+                                      {"done", outcome->done},
+                                      {"failed", outcome->failed},
+                                      {"ran_here", outcome->ran}}
+                           .dump(1));
+  std::fflush(stdout);
+  fmt::print(stderr,
+             "part {}: {} of {} cells done, {} failed, in {}; lacuna bench status {} shows all parts\n",
+             shard.text(), outcome->done, cells.size(), outcome->failed, bench.out, shell_quoted(bench.out));
+  if (sharding.timed > 0)
+    fmt::print(stderr,
+               "{} cells are timed alone, when all others have ended: by the same command with --resume and "
+               "without --shard\n",
+               sharding.timed);
+  return static_cast<int>(outcome->failed == 0 ? Exit::ok : Exit::failed);
 }
 
 // The experiments of these plans, in their order, with what there is by now.
@@ -287,8 +319,10 @@ int run_experiment(Experiment experiment, const Arguments& arguments, const std:
   }
   CellStore store(bench.out);
   record_plan(plan, bench, store);
-  const auto outcome = work_plans(plans, bench, store, shelf);
-  if (!outcome) return static_cast<int>(caught == SIGTERM ? Exit::terminated : Exit::interrupted);
+  announce_long(plans, store, shelf);
+  if (!bench.shard.empty()) return run_shard(plans, bench, store, shelf, json);
+  const auto outcome = work_cells(distinct_cells(plans), bench, store, shelf);
+  if (!outcome) return interrupted_code();
   const auto all = results_of(plans, store);
   for (const auto& results : all) {
     if (json)
@@ -391,8 +425,10 @@ int bench_paper(const Arguments& arguments) {
   }
   CellStore store(paper.bench.out);
   for (const auto& plan : plans) record_plan(plan, paper.bench, store);
-  const auto outcome = work_plans(plans, paper.bench, store, shelf);
-  if (!outcome) return static_cast<int>(caught == SIGTERM ? Exit::terminated : Exit::interrupted);
+  announce_long(plans, store, shelf);
+  if (!paper.bench.shard.empty()) return run_shard(plans, paper.bench, store, shelf, json);
+  const auto outcome = work_cells(distinct_cells(plans), paper.bench, store, shelf);
+  if (!outcome) return interrupted_code();
   const auto all = results_of(plans, store);
   const std::string page = write_report(paper.bench.out);
   if (json) {

@@ -8,6 +8,7 @@
 
 #include "base/error.h"
 #include "base/text.h"
+#include "cli/grid.h"
 #include "cli/help.h"
 #include "cli/source.h"
 #include "cli/terminal.h"
@@ -32,7 +33,8 @@ constexpr Verb kVerbs[] = {
     {"export", "a trained network as an ONNX file", export_model},
     {"serve", "predictions over HTTP", serve},
     {"", "experiments", nullptr},
-    {"bench paper", "every table and figure of the paper that introduced MTD, one folder, one page", bench_paper},
+    {"bench paper", "every table and figure of the paper that introduced MTD, one folder, one page",
+     bench_paper},
     {"bench table", "methods against methods, with missing views and labels", bench_table},
     {"bench complete", "the same without gaps", bench_complete},
     {"bench ablation", "parts of MTD added and taken away", bench_ablation},
@@ -40,6 +42,8 @@ constexpr Verb kVerbs[] = {
     {"bench similarity", "how MTD's channels come apart", bench_similarity},
     {"bench timing", "seconds and memory of every method", bench_timing},
     {"bench missing", "metrics against the share of missing data", bench_missing},
+    {"bench slurm", "an sbatch script that runs an experiment as an array of tasks", bench_slurm},
+    {"bench status", "how far the experiments of a folder are", bench_status},
     {"bench cell", "run one cell and store it", bench_cell},
     {"bench rerun", "repeat one cell and compare", bench_rerun},
     {"report", "a page about experiments, with tables and plots", report},
@@ -139,14 +143,15 @@ std::string shell_quoted(const std::string& word) {
   return quoted + "'";
 }
 
-// The command that makes the experiment again: without --resume and --threads, which change nothing in the result.
+// The command that makes the experiment again: without what changes nothing in the result.
 std::string command_line(const std::string& verb, const Arguments& arguments) {
   std::string text = "lacuna " + verb;
   for (std::size_t i = 0; i < arguments.size(); ++i) {
     const std::string& word = arguments[i];
-    if (word == "--resume" || word == "--retry-failed" || word == "--json" || word.starts_with("--threads="))
+    if (word == "--resume" || word == "--retry-failed" || word == "--json" ||
+        word.starts_with("--threads=") || word.starts_with("--shard="))
       continue;
-    if (word == "--threads") {
+    if (word == "--threads" || word == "--shard") {
       ++i;
       continue;
     }

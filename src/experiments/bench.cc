@@ -3,6 +3,7 @@
 #include "base/error.h"
 #include "experiments/cell.h"
 #include "experiments/published.h"
+#include "experiments/shard.h"
 
 namespace lacuna {
 
@@ -67,6 +68,13 @@ void BenchOptions::declare(Options& o, Experiment experiment) {
       .required();
   o.add("out", out, "the folder of results; several processes may work on one").metavar("DIR").required();
   o.add("resume", resume, "go on with what is there, or help a process that is at work");
+  if (experiment != Experiment::timing)
+    o.add(
+         "shard", shard,
+         "run the I-th of N parts of the cells, about as long as the others, and join what is there; slurm = "
+         "the task of an sbatch array")
+        .metavar("I/N")
+        .excludes("dry-run");
   o.add("methods", methods,
         "methods, with a preset behind a colon (mtd:paper); none = the paper's nine, the floor and our own")
       .metavar("NAMES")
@@ -120,6 +128,10 @@ void BenchOptions::declare(Options& o, Experiment experiment) {
 
 void BenchOptions::settle(Options& o) {
   repeats_given = o.find("repeats")->given;
+  if (!shard.empty()) {
+    Shard::parse(shard);  // said now what is wrong with it, not when the data have been read
+    resume = true;        // parts begin in any order
+  }
   if (folds.empty()) return;
   MaskOptions unused;
   Options rules;
@@ -129,8 +141,8 @@ void BenchOptions::settle(Options& o) {
         rule == "repeats" || rule == "seed";  // the first repetitions of the file; of the methods
     if (!meant && o.find(rule)->given)
       fail(Exit::usage,
-           "--{} makes gaps or splits, and those of --folds {} are made already; leave one of them out",
-           rule, folds);
+           "--{} makes gaps or splits, and those of --folds {} are made already; leave one of them out", rule,
+           folds);
   }
 }
 

@@ -40,11 +40,10 @@ nlohmann::json Forecast::json() const {
   return document;
 }
 
-Forecast forecast(std::span<const Plan> plans, const CellStore* store, Shelf& shelf) {
-  Forecast all;
+std::vector<Cost> cell_costs(std::span<const Plan> plans, Shelf& shelf) {
+  std::vector<Cost> found;
   std::set<std::string> seen;
   for (const Plan& plan : plans) {
-    const std::string experiment = experiment_name(plan.experiment);
     std::map<std::string, Cost> costs;  // repetitions of one place are as long as each other
     for (const PlannedCell& cell : plan.cells) {
       if (!seen.insert(cell.id).second) continue;
@@ -52,19 +51,35 @@ Forecast forecast(std::span<const Plan> plans, const CellStore* store, Shelf& sh
       place.erase("fold");
       const auto [cost, fresh] = costs.try_emplace(place.dump());
       if (fresh) cost->second = estimate_cell(cell.spec, shelf);
+      found.push_back(cost->second);
+    }
+  }
+  return found;
+}
+
+Forecast forecast(std::span<const Plan> plans, const CellStore* store, Shelf& shelf) {
+  Forecast all;
+  std::set<std::string> seen;
+  const auto costs = cell_costs(plans, shelf);
+  auto cost = costs.begin();
+  for (const Plan& plan : plans) {
+    const std::string experiment = experiment_name(plan.experiment);
+    for (const PlannedCell& cell : plan.cells) {
+      if (!seen.insert(cell.id).second) continue;
       const std::string data = cell.place.at("data"), method = cell.place.at("method");
       auto at = std::find_if(all.lines.begin(), all.lines.end(), [&](const Forecast::Line& line) {
         return line.experiment == experiment && line.data == data && line.method == method;
       });
       if (at == all.lines.end())
         at = all.lines.insert(at, {.experiment = experiment, .data = data, .method = method});
-      const double seconds = cost->second.core_seconds / static_cast<double>(threads());
+      const double seconds = cost->core_seconds / static_cast<double>(threads());
       const bool done = store != nullptr && store->state(cell.id) == CellStore::State::done;
       ++at->cells;
       at->done += done;
       at->seconds += done ? 0 : seconds;
       at->all_seconds += seconds;
-      at->bytes = std::max(at->bytes, cost->second.bytes);
+      at->bytes = std::max(at->bytes, cost->bytes);
+      ++cost;
     }
   }
   return all;

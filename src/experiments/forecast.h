@@ -24,6 +24,8 @@ struct Forecast {
   Line total() const;
   nlohmann::json json() const;
 };
+// What each of distinct_cells(plans) will take, in their order.
+std::vector<Cost> cell_costs(std::span<const Plan> plans, Shelf& shelf);
 // Without a store nothing is done yet.
 Forecast forecast(std::span<const Plan> plans, const CellStore* store, Shelf& shelf);
 

@@ -34,6 +34,13 @@ std::string place_words(const nlohmann::json& place) {
   return join(parts, ", ");
 }
 
+std::string cell_words(const nlohmann::json& place) {
+  const std::string where = place_words(place);
+  return fmt::format("{} on {}{}, repetition {}", place.at("method").get<std::string>(),
+                     place.at("data").get<std::string>(), where.empty() ? "" : ", " + where,
+                     place.at("fold").get<std::size_t>() + 1);
+}
+
 const std::vector<std::string>& paper_metrics() {
   static const std::vector<std::string> names = {"AP", "1-HL", "1-RL", "AUC", "1-OE", "1-Cov"};
   return names;

@@ -63,6 +63,8 @@ std::vector<ExperimentResults> load_results(const CellStore& store);
 // A cell's place within its experiment in words: "without audio", "views missing 0.3", "alpha 0.01, beta 1"; "" if
 // the data set, the method and the repetition say it all.
 std::string place_words(const nlohmann::json& place);
+// The whole of it: "mtd:authors on corel5k, alpha 0.01, beta 1, repetition 3".
+std::string cell_words(const nlohmann::json& place);
 
 // The six metrics of the paper, in its order.
 const std::vector<std::string>& paper_metrics();

@@ -5,45 +5,27 @@
 //   DIR/cells/ID/run.json       when, where, how long, how much memory: differs from run to run
 //   DIR/failed/ID.json          the error of a cell that failed
 //   DIR/claims/ID.N             who is working on the cell; N counts the processes that took it on
-// A cell appears whole (a folder is filled under another name, then renamed) or not at all. A claim is made
-// by a hard link, which only one process can win. Its owner touches it every few seconds; a claim whose
-// process is gone, or that nobody touched for two minutes where the process cannot be seen, is void, and the
-// next claim is ID.(N+1), which again only one process can win. So nothing has to be cleaned up after kill
-// -9.
+// A cell appears whole (a folder is filled under another name, then renamed) or not at all. If two processes finish the
+// same cell, the first one's files stay: they are the same bytes but for run.json.
 #pragma once
 
-#include <condition_variable>
 #include <map>
 #include <memory>
-#include <mutex>
 #include <nlohmann/json.hpp>
 #include <string>
-#include <thread>
 #include <vector>
 
+#include "experiments/claims.h"
+
 namespace lacuna {
-
-class Claim {
- public:
-  Claim(std::string folder, std::string id, std::string path);
-  ~Claim();  // gives the cell back
-  Claim(const Claim&) = delete;
-  Claim& operator=(const Claim&) = delete;
-  const std::string& id() const { return id_; }
-
- private:
-  std::string folder_, id_, path_;
-  std::mutex mutex_;
-  std::condition_variable wake_;
-  bool ending_ = false;
-  std::thread heart_;
-};
 
 class CellStore {
  public:
   enum class State { open, running, done, failed };
 
   explicit CellStore(std::string directory);  // makes the folders
+  CellStore(const CellStore&) = delete;
+  CellStore& operator=(const CellStore&) = delete;
 
   State state(const std::string& id) const;
   // The right to run a cell, or null if it is done, failed or somebody alive has it.
@@ -60,10 +42,14 @@ class CellStore {
   nlohmann::json read(const std::string& id, const std::string& file) const;  // null if there is none
   nlohmann::json failure(const std::string& id) const;                        // null if it did not fail
   std::string find(const std::string& prefix) const;                          // the one id that starts so
+  std::map<std::string, Owner> owners() const { return claims_.owners(); }    // of claims on open cells
   const std::string& directory() const { return directory_; }
 
  private:
+  bool settled(const std::string& id) const;
+
   std::string directory_;
+  Claims claims_;
 };
 
 // Reads a JSON file; null if it does not exist, Exit::data naming file and place if it is broken.

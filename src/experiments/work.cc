@@ -52,11 +52,10 @@ std::string run_claimed(const Claim& claim, const CellSpec& spec, const BenchOpt
   return " failed: " + error;
 }
 
-BenchOutcome work_off(std::span<const Plan> plans, const BenchOptions& options, CellStore& store,
-                      Shelf& shelf, const std::function<void(const BenchProgress&)>& tell,
+BenchOutcome work_off(std::span<const PlannedCell* const> cells, const BenchOptions& options,
+                      CellStore& store, Shelf& shelf, const std::function<void(const BenchProgress&)>& tell,
                       const std::function<void(const PlannedCell&)>& apart) {
   using State = CellStore::State;
-  const auto cells = distinct_cells(plans);
   if (options.retry_failed)
     for (const auto* cell : cells) store.forget_failure(cell->id);
 
@@ -120,10 +119,7 @@ BenchOutcome work_off(std::span<const Plan> plans, const BenchOptions& options, 
         waiting = waiting || states[i] == State::running || states[i] == State::open;
         continue;
       }
-      const std::string place = place_words(cell.place);
-      const std::string what = fmt::format(
-          "{} on {}{}, repetition {}", cell.place.at("method").get<std::string>(),
-          cell.place.at("data").get<std::string>(), place.empty() ? "" : ", " + place, cell.spec.fold + 1);
+      const std::string what = cell_words(cell.place);
       states[i] = State::running;
       running = i;
       const auto known = seconds_of.find(group(cell));

@@ -28,10 +28,10 @@ struct BenchOutcome {
 std::string run_claimed(const Claim& claim, const CellSpec& spec, const BenchOptions& options,
                         CellStore& store, Shelf& shelf, const EpochWatch& watch = {});
 
-// Works until every cell of the plans is done or failed, here or in another process. Cells that are to be timed come
+// Works until every one of these distinct cells is done or failed, here or in another process. Cells that are to be timed come
 // after all others have ended, one at a time, and where `apart` is given it claims, runs and stores them in processes of their own.
-BenchOutcome work_off(std::span<const Plan> plans, const BenchOptions& options, CellStore& store,
-                      Shelf& shelf, const std::function<void(const BenchProgress&)>& tell,
+BenchOutcome work_off(std::span<const PlannedCell* const> cells, const BenchOptions& options,
+                      CellStore& store, Shelf& shelf, const std::function<void(const BenchProgress&)>& tell,
                       const std::function<void(const PlannedCell&)>& apart = {});
 
 }  // namespace lacuna

@@ -1,0 +1,37 @@
+// The cells of an experiment in parts, one for each process of a grid (`--shard I/N`): by the methods' own estimates all
+// parts take about as long.
+#pragma once
+
+#include <cstddef>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "experiments/plan.h"
+#include "methods/method.h"
+
+namespace lacuna {
+
+struct Shard {
+  std::size_t index = 1, count = 1;  // the first is 1
+
+  // "3/8", or "slurm": from SLURM_ARRAY_TASK_ID, _MIN and _COUNT. Exit::usage says what is wrong with it.
+  static Shard parse(const std::string& text);
+  std::string text() const;
+};
+
+// The part of each cell, counted from 1: the longest cells come first, each to the part that has least to do by then.
+// A pure function of its arguments, so processes agree without a word.
+std::vector<std::size_t> balanced(const std::vector<double>& seconds, std::size_t parts);
+
+// The plans' distinct cells in parts. Cells that are to be timed are in none: they run alone, when all others have ended.
+struct Sharding {
+  std::vector<const PlannedCell*> cells;
+  std::vector<Cost> costs;        // of `cells`
+  std::vector<std::size_t> part;  // of `cells`
+  std::size_t timed = 0;          // cells that were left out
+  std::vector<const PlannedCell*> of(std::size_t index) const;
+};
+Sharding make_sharding(std::span<const Plan> plans, std::size_t parts, Shelf& shelf);
+
+}  // namespace lacuna
