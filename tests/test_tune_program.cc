@@ -99,6 +99,35 @@ TEST_F(TuneProgram, KilledAndStartedAgain) {
   EXPECT_NE(refused.err.find("seed was 1 and is 5"), std::string::npos) << refused.err;
 }
 
+TEST_F(TuneProgram, SeveralProcessesShareTheTrials) {
+  const std::vector<std::string> grid = {"--grid", "rate=1e-3,3e-3,1e-2", "--grid", "batch=16,32", "--trials",
+                                         "0",      "--threads",           "1"};
+  const Ended whole = run(command("whole", grid));
+  ASSERT_EQ(whole.code, 0) << whole.err;
+  std::vector<std::unique_ptr<Process>> workers;
+  for (int i = 0; i < 3; ++i) workers.push_back(std::make_unique<Process>(command("shared", grid)));
+  // One is killed once there is something to lose; what it had at work is done by another.
+  for (int i = 0; i < 4000 && trials("shared") < 1; ++i)
+    std::this_thread::sleep_for(std::chrono::milliseconds(2));
+  workers[0]->send(SIGKILL);
+  workers[0]->wait();
+  for (std::size_t i = 1; i < workers.size(); ++i) {
+    const Ended ended = workers[i]->wait();
+    ASSERT_EQ(ended.code, 0) << ended.err;
+    const json document = json::parse(ended.out), alone = json::parse(whole.out);
+    EXPECT_EQ(document["best"]["settings"], alone["best"]["settings"]);
+    ASSERT_EQ(document["trials"].size(), 7u);
+    for (std::size_t k = 0; k < 7; ++k)
+      EXPECT_EQ(document["trials"][k]["metrics"], alone["trials"][k]["metrics"]) << k;
+    EXPECT_LT(document["ran_here"], 7) << "the others did nothing";
+  }
+  EXPECT_EQ(trials("shared"), 7u);
+  EXPECT_TRUE(read_text(folder_ / "shared/best.safetensors") ==
+              read_text(folder_ / "whole/best.safetensors"));
+  const Ended again = run(command("shared", grid));
+  EXPECT_EQ(json::parse(again.out)["ran_here"], 0);
+}
+
 TEST_F(TuneProgram, MistakesAreSaidAtOnce) {
   EXPECT_EQ(run(command("no", {"--grid", "rathe=1,2"})).code, 2);
   EXPECT_EQ(run(command("no", {"--grid", "rate=1,-2"})).code, 2);

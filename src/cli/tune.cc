@@ -1,14 +1,16 @@
 // lacuna tune: tries settings of a method and keeps every trial and the best model.
-#include <cmath>
+#include <chrono>
 #include <cstdio>
 #include <filesystem>
 #include <set>
+#include <thread>
 
 #include "base/error.h"
 #include "base/files.h"
 #include "base/text.h"
 #include "cli/learning.h"
 #include "cli/progress.h"
+#include "cli/trials.h"
 #include "cli/verbs.h"
 #include "experiments/search.h"
 
@@ -24,7 +26,9 @@ struct TuneFlags {
 
   void declare(Options& o) {
     learning.declare(o);
-    o.add("out", out, "folder for the trials (one JSON file each) and best.safetensors").metavar("DIR");
+    o.add("out", out,
+          "folder for the trials (one JSON file each) and best.safetensors; several processes may share it")
+        .metavar("DIR");
     o.add("grid", grid, "values to try for a setting, instead of the method's own; may be repeated")
         .metavar("KEY=V1,V2");
     o.add("trials", trials,
@@ -51,32 +55,6 @@ std::vector<Axis> search_axes(const TuneFlags& flags, Model& model) {
          model.method().traits().name);
   check_axes(axes, model);
   return axes;
-}
-
-double score(const nlohmann::json& trial, const std::string& metric) {
-  const auto found = trial["metrics"].find(metric);
-  return found != trial["metrics"].end() && found->is_number() ? found->get<double>() : std::nan("");
-}
-
-// A trial's file, or null if it is not whole.
-nlohmann::json read_trial(const std::string& path) {
-  const auto trial = nlohmann::json::parse(read_text(path), nullptr, false);
-  const bool whole = trial.is_object() && trial.contains("metrics") && trial["metrics"].is_object() &&
-                     trial.contains("settings") && trial["settings"].is_object();
-  return whole ? trial : nlohmann::json();
-}
-
-nlohmann::json best_so_far(const std::string& folder, const std::string& metric) {
-  nlohmann::json best;
-  for (const auto& entry : std::filesystem::directory_iterator(folder)) {
-    if (!entry.path().filename().string().starts_with("trial-") || entry.path().extension() != ".json")
-      continue;
-    const auto trial = read_trial(entry.path().string());
-    if (!trial.is_null() && !std::isnan(score(trial, metric)) &&
-        (best.is_null() || score(trial, metric) > score(best, metric)))
-      best = trial;
-  }
-  return best;
 }
 
 // Says what no trial before has said: all learn from the same data.
@@ -107,7 +85,7 @@ nlohmann::json try_one(Model& trial, const LearningRows& rows, std::uint64_t see
 }
 
 // The folder remembers what it is for; trials of another search are never mixed in.
-void claim_folder(const std::string& folder, const nlohmann::json& print) {
+void enter_folder(const std::string& folder, const nlohmann::json& print) {
   make_directories(folder);
   const std::string path = folder + "/tune.json";
   if (!std::filesystem::exists(path)) return write_text(path, print.dump(1) + "\n");
@@ -128,7 +106,9 @@ int tune(const Arguments& arguments) {
       {"tune",
        "Tries settings of a method and selects on validation rows. Every trial is kept in a file of its own: "
        "the same\n"
-       "command started again after an interruption goes on where it stopped.",
+       "command started again after an interruption goes on where it stopped, and started several times at "
+       "once "
+       "it shares the trials.",
        "  lacuna tune photos.npz --method naim3l --out search\n"
        "  lacuna tune photos.npz --grid rate=1e-3,3e-3 --grid weight-decay=1,5 --trials 0 --out search\n"});
   if (flags.out.empty()) fail(Exit::usage, "lacuna tune needs --out DIR (see lacuna tune --help)");
@@ -141,54 +121,58 @@ int tune(const Arguments& arguments) {
   const nlohmann::json fixed = model.options().json();
   nlohmann::json print = fingerprint(flags.learning, source, model);
   print["metric"] = flags.metric;
-  claim_folder(flags.out, print);
+  enter_folder(flags.out, print);
 
+  TrialFolder folder(flags.out, flags.metric, list);
   std::set<std::string> said;
-  nlohmann::json trials = nlohmann::json::array();
-  nlohmann::json best = best_so_far(flags.out, flags.metric);  // the one that best.safetensors holds
-  for (std::size_t k = 0; k < list.size(); ++k) {
-    Sha256 hash;
-    hash.add(combination_text(list[k]));
-    const std::string path = fmt::format("{}/trial-{}.json", flags.out, hash.hex().substr(0, 12));
-    nlohmann::json result;
-    bool done = std::filesystem::exists(path);
-    if (done) {
-      result = read_trial(path);
-      done = !result.is_null();
-    }
-    if (!done) {
-      Model trial(model.method().traits().name);
-      if (!model.preset().empty()) trial.set_preset(model.preset());
-      trial.options().from_json(fixed, "tune");
-      for (const auto& [name, value] : list[k]) trial.options().set(name, value, "tune");
-      trial.notes() = {
-          {"tuned", combination_text(list[k])}, {"data", source.data().name}, {"seed", flags.learning.seed}};
-      result = try_one(trial, rows, flags.learning.seed, said);
-      result["settings"] = nlohmann::json::object();
-      for (const auto& [name, value] : list[k]) result["settings"][name] = value;
-      // The model first: a stop in between repeats this trial and writes the same model again.
-      if (best.is_null() || score(result, flags.metric) > score(best, flags.metric)) {
-        if (!result.contains("failed")) trial.save(flags.out + "/best.safetensors"), best = result;
-      }
-      write_text(path, result.dump(1) + "\n");
-    }
+  std::vector<nlohmann::json> trials(list.size());
+  std::size_t ran = 0;
+  const auto told = [&](std::size_t k, const char* by) {
     fmt::print(stderr, "trial {}/{}  {}  {}{}\n", k + 1, list.size(), combination_text(list[k]),
-               result.contains("failed")
-                   ? result["failed"].get<std::string>()
-                   : fmt::format("{} {:.4f}", flags.metric, score(result, flags.metric)),
-               done ? "  (kept)" : "");
-    trials.push_back(std::move(result));
+               trials[k].contains("failed") ? trials[k]["failed"].get<std::string>()
+                                            : fmt::format("{} {:.4f}", flags.metric, folder.score(trials[k])),
+               by);
+  };
+  const auto try_trial = [&](std::size_t k) {
+    Model trial(model.method().traits().name);
+    if (!model.preset().empty()) trial.set_preset(model.preset());
+    trial.options().from_json(fixed, "tune");
+    for (const auto& [name, value] : list[k]) trial.options().set(name, value, "tune");
+    trial.notes() = {
+        {"tuned", combination_text(list[k])}, {"data", source.data().name}, {"seed", flags.learning.seed}};
+    trials[k] = try_one(trial, rows, flags.learning.seed, said);
+    trials[k]["settings"] = nlohmann::json::object();
+    for (const auto& [name, value] : list[k]) trials[k]["settings"][name] = value;
+    folder.keep(k, trials[k], trial);
+    ++ran;
+  };
+  // What other processes have at work is waited for; if one is gone, its trial is ours.
+  for (bool first = true, waiting = true; waiting; first = false) {
+    waiting = false;
+    const std::size_t before = ran;
+    for (std::size_t k = 0; k < list.size(); ++k) {
+      if (!trials[k].is_null()) continue;
+      trials[k] = folder.result(k);
+      if (!trials[k].is_null()) {
+        told(k, first ? "  (kept)" : "  (by another process)");
+      } else if (const auto claim = folder.claim(k)) {
+        try_trial(k);
+        told(k, "");
+      } else {
+        waiting = true;
+      }
+    }
+    if (waiting && ran == before) std::this_thread::sleep_for(std::chrono::milliseconds(200));
   }
+  const nlohmann::json best = folder.settle_best();
   if (best.is_null())
     fail(Exit::failed, "none of the {} trials gave a usable model; {} has the reasons", list.size(),
          flags.out);
 
   if (flags.json) {
-    const nlohmann::json document = {{"schema", "lacuna.tune.1"},
-                                     {"method", model.method().traits().name},
-                                     {"metric", flags.metric},
-                                     {"best", best},
-                                     {"model", flags.out + "/best.safetensors"},
+    const nlohmann::json document = {{"schema", "lacuna.tune.1"}, {"method", model.method().traits().name},
+                                     {"metric", flags.metric},    {"best", best},
+                                     {"ran_here", ran},           {"model", flags.out + "/best.safetensors"},
                                      {"trials", trials}};
     fmt::print("{}\n", document.dump(1));
     return 0;
@@ -198,7 +182,7 @@ int tune(const Arguments& arguments) {
     chosen.push_back(name + "=" + value.get<std::string>());
   if (chosen.empty()) chosen.push_back("the settings as given");
   fmt::print("best of {} trials: {} {:.4f} with {}\nmodel: {}/best.safetensors\n", list.size(), flags.metric,
-             score(best, flags.metric), join(chosen, " "), flags.out);
+             folder.score(best), join(chosen, " "), flags.out);
   return 0;
 }
 

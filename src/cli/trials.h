@@ -1,0 +1,46 @@
+// The folder of a search, which any number of processes may share:
+//   DIR/trial-HASH.json          a trial that is done; HASH is that of its settings
+//   DIR/trial-HASH.safetensors   its model, while no better one is known
+//   DIR/best.safetensors         the best one's
+//   DIR/claims/                  who works on which (experiments/claims.h)
+// The best trial is the one with the best score, of equal ones the first in the order of the search: the same whoever
+// ran which, and in whatever order they ended.
+#pragma once
+
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "experiments/claims.h"
+#include "experiments/search.h"
+
+namespace lacuna::cli {
+
+class TrialFolder {
+ public:
+  TrialFolder(std::string folder, std::string metric, const std::vector<Combination>& list);
+
+  nlohmann::json result(std::size_t trial) const;  // null if it is not done
+  // The right to run it, or null if it is done or somebody alive has it.
+  std::unique_ptr<Claim> claim(std::size_t trial) const { return claims_.take(ids_[trial]); }
+  void keep(std::size_t trial, const nlohmann::json& result, Model& model);
+  // The best of all trials in the folder, null if there is none; its model is best.safetensors from here on.
+  nlohmann::json settle_best() const;
+  double score(const nlohmann::json& result) const;  // not a number if it failed
+
+ private:
+  struct Best {
+    std::string path;  // of its trial, without the ending
+    nlohmann::json result;
+  };
+  std::string path(const std::string& id) const { return folder_ + "/trial-" + id; }
+  Best find_best() const;
+  std::vector<std::string> all_paths() const;
+
+  std::string folder_, metric_;
+  std::vector<std::string> ids_;
+  Claims claims_;
+};
+
+}  // namespace lacuna::cli
