@@ -87,6 +87,10 @@ int train(const Arguments& arguments) {
   if (!is_file && flags.run.resume)
     fail(Exit::usage, "--resume has no effect: {} is no file, so that no checkpoint lies beside it",
          flags.out);
+  if (!is_file && flags.run.share)
+    fail(Exit::usage, "--share: {} is no file, so that no folder of members can lie beside it", flags.out);
+  if (flags.run.share && model.members_planned() < 2)
+    fail(Exit::usage, "--share has no effect: there is one network to learn; --members N makes an ensemble");
   const auto check_files = [&] {
     check_writable(flags.out);
     if (!flags.report.empty()) check_writable(flags.report);

@@ -48,17 +48,24 @@ void RunOptions::declare(Options& options) {
       .add("time-limit", time_limit,
            "end after the epoch that passes so many seconds of training and keep the best epoch (0 = none)")
       .range(0, 1e9)
-      .metavar("SECONDS");
+      .metavar("SECONDS")
+      .excludes("share");
+  options
+      .add("share", share,
+           "learn the members of an ensemble together with other processes: start the same command several "
+           "times; members that are done lie in MODEL.members")
+      .excludes("resume");
 }
 
 TrainingRun::TrainingRun(const RunOptions& options, std::string model_path, nlohmann::json fingerprint,
                          Progress& progress)
     : options_(options),
       model_path_(std::move(model_path)),
-      path_(is_stream_path(model_path_) ? "" : model_path_ + kCheckpointEnding),
+      path_(is_stream_path(model_path_) || options.share ? "" : model_path_ + kCheckpointEnding),
       fingerprint_(std::move(fingerprint)),
       progress_(progress),
       last_checkpoint_(clock_seconds()) {
+  if (options_.share) members_.emplace(model_path_ + ".members", fingerprint_);
   if (path_.empty()) return;
   remove_leftovers(path_);
   remove_leftovers(model_path_);
@@ -120,6 +127,10 @@ void TrainingRun::checkpoint_if_due(FunctionRef<void(Tensors&)> snapshot) {
   if (caught != 0) {
     const int signal = caught;
     progress_.finish();
+    if (members_)
+      throw Error(signal == SIGTERM ? Exit::terminated : Exit::interrupted,
+                  fmt::format("stopped by {}; members that are done are in {}: the same command goes on",
+                              signal == SIGTERM ? "SIGTERM" : "SIGINT", members_->path()));
     if (path_.empty())
       throw Error(
           signal == SIGTERM ? Exit::terminated : Exit::interrupted,

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "cli/member_folder.h"
 #include "cli/progress.h"
 #include "methods/method.h"
 
@@ -14,10 +15,11 @@ struct RunOptions {
   bool resume = false;           // continue from the checkpoint beside the model
   double checkpoint_every = 30;  // seconds; 0 = after every step and epoch
   double time_limit = 0;         // seconds of training after which it ends as if finished; 0 = none
+  bool share = false;            // the members of an ensemble with other processes
   void declare(Options& options);
 };
 
-class TrainingRun final : public FitContext {
+class TrainingRun final : public SharedFit {
  public:
   // `fingerprint` holds all that decides the result, by name: a checkpoint made with another one is refused.
   TrainingRun(const RunOptions& options, std::string model_path, nlohmann::json fingerprint,
@@ -28,6 +30,7 @@ class TrainingRun final : public FitContext {
   void after_step(FunctionRef<void(Tensors&)> snapshot) override;
   bool after_epoch(const EpochRecord& record, FunctionRef<void(Tensors&)> snapshot) override;
   const Tensors* resume_from() override { return resumed_ ? &*resumed_ : nullptr; }
+  MemberShare* shared_members() override { return members_ ? &*members_ : nullptr; }
   void remark(const std::string& text) override;
 
   const std::vector<std::string>& remarks() const { return remarks_; }
@@ -46,6 +49,7 @@ class TrainingRun final : public FitContext {
   std::vector<std::string> remarks_;
   Progress& progress_;
   std::optional<Tensors> resumed_;
+  std::optional<MemberFolder> members_;
   double last_checkpoint_, checkpoint_seconds_ = 0;  // when it was written, and how long that took
   bool catching_ = false;
 };

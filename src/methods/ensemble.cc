@@ -7,6 +7,7 @@
 
 #include "base/error.h"
 #include "base/random.h"
+#include "methods/member_share.h"
 #include "methods/row_memory.h"
 
 namespace lacuna {
@@ -97,6 +98,8 @@ class Ensemble final : public Method, public MemoryHolder {
   }
 
   void fit(const Items& train, const Items& val, FitContext& context) override {
+    if (auto* shared = dynamic_cast<SharedFit*>(&context))
+      if (MemberShare* share = shared->shared_members()) return fit_shared(train, val, context, *share);
     members_.clear();
     Matrix<float> Q(teachers_ > 0 ? train.rows() : 0, train.labels());  // mean score of the teachers so far
     std::size_t done = 0;                                               // fits, teachers included
@@ -186,6 +189,53 @@ class Ensemble final : public Method, public MemoryHolder {
   }
 
  private:
+  // Each process learns the members that nobody else has at work, then reads all of them: teachers first, as what they
+  // say goes into the others. Sums are in the order of the plan, so all processes end with the same model.
+  void fit_shared(const Items& train, const Items& val, FitContext& context, MemberShare& share) {
+    members_.clear();
+    Matrix<float> Q(teachers_ > 0 ? train.rows() : 0, train.labels());
+    const ItemShape shape = shape_of(train);
+    learn_shared(0, teachers_, train, val, Q, context, share);
+    for (std::size_t k = 0; k < teachers_; ++k)
+      learn_from(*read_member(share.read(k), specs_[k], k, shape), train.form(specs_[k].form), Q);
+    learn_shared(teachers_, specs_.size(), train, val, Q, context, share);
+    for (std::size_t k = teachers_; k < specs_.size(); ++k)
+      members_.push_back(read_member(share.read(k), specs_[k], k, shape));
+  }
+
+  void learn_shared(std::size_t begin, std::size_t end, const Items& train, const Items& val,
+                    const Matrix<float>& Q, FitContext& context, MemberShare& share) {
+    for (bool open = begin < end; open;) {
+      open = false;
+      bool learned = false;
+      for (std::size_t k = begin; k < end; ++k) {
+        if (share.done(k)) continue;
+        if (!share.take(k)) {
+          open = true;
+          continue;
+        }
+        const auto wrap = [](Tensors& file, FunctionRef<void(Tensors&)> snapshot) { snapshot(file); };
+        MemberContext member(context, k, specs_.size(), std::nullopt, wrap);
+        std::unique_ptr<Method> method = make_member(specs_[k]);
+        fit_member(*method, specs_[k], train, val, Q, member);
+        Tensors state;
+        method->save(state);
+        share.keep(k, state);
+        learned = true;
+      }
+      if (open && !learned) share.wait();
+    }
+  }
+
+  std::unique_ptr<Method> read_member(const Tensors& file, const MemberSpec& spec, std::size_t k,
+                                      const ItemShape& shape) const {
+    if (spec.form > shape.others.size())
+      fail(Exit::data, "{}: the preparation of member {} is missing", file.path(), k);
+    auto member = make_member(spec);
+    member->load(file, {spec.form == 0 ? shape.columns : shape.others[spec.form - 1], shape.labels, {}});
+    return member;
+  }
+
   std::unique_ptr<Method> make_member(const MemberSpec& spec) const {
     auto member = make_method(prototype_->traits().name);
     PrepareOptions unused;
@@ -248,12 +298,8 @@ class Ensemble final : public Method, public MemoryHolder {
                     const ItemShape& shape) {
     members_.clear();
     for (std::size_t k = 0; k < count; ++k) {
-      const MemberSpec& spec = specs_[teachers_ + k];
-      if (spec.form > shape.others.size())
-        fail(Exit::data, "{}: the preparation of member {} is missing", file.path(), k);
-      const ItemShape own{spec.form == 0 ? shape.columns : shape.others[spec.form - 1], shape.labels, {}};
-      members_.push_back(make_member(spec));
-      members_[k]->load(member_file(file, prefix(k), saved, k), own);
+      members_.push_back(
+          read_member(member_file(file, prefix(k), saved, k), specs_[teachers_ + k], k, shape));
     }
   }
   static Tensors member_file(const Tensors& file, const std::string& name, const nlohmann::json& saved,
