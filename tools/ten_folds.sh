@@ -10,7 +10,7 @@
 #   FILE     data file in it                    corel5k_six_view.mat
 #   FOLDS    folds file in it                   corel5k_six_view_MaskRatios_0.5_LabelMaskRatio_0.5_TraindataRatio_0.7.mat
 #   OUT      folder for results                 build/folds
-#   SYSTEMS  of one alone three distilled ...     "distilled three one"   (the longest first keeps all cores busy)
+#   SYSTEMS  of one alone three distilled ...   "distilled three one"   (the longest first keeps all cores busy)
 #   WHICH    folds                              "0 1 2 3 4 5 6 7 8 9"
 #   JOBS     runs at once                       number of cores / THREADS
 #   THREADS  threads of a run                   2
