@@ -7,9 +7,11 @@
 #include <cstdio>
 #include <nlohmann/json.hpp>
 
+#include "base/error.h"
 #include "base/text.h"
 #include "cli/source.h"
 #include "cli/verbs.h"
+#include "data/checksums.h"
 #include "data/readers.h"
 #include "methods/method.h"
 
@@ -140,20 +142,33 @@ void print_text(const Report& r) {
   for (const auto& line : r.advice) fmt::print("  - {}\n", line);
 }
 
+// Throws unless every block of every array is as it was written.
+void check_blocks(const std::string& path) {
+  const FolderCheck check = check_folder(path);
+  for (const auto& line : check.damaged) fmt::print(stderr, "{}\n", line);
+  if (!check.damaged.empty())
+    fail(Exit::data, "{}: {} of its files or blocks are damaged; write it again from its source", path,
+         check.damaged.size());
+  fmt::print(stderr, "{}: {} bytes of {} files are as they were written\n", path, count_text(check.bytes),
+             check.files);
+}
+
 }  // namespace
 
 int data_inspect(const Arguments& arguments) {
   std::string path;
-  bool json = false;
+  bool json = false, check = false;
   ReadOptions read;
   Options options;
   options.add("path", path, "data set").positional().metavar("PATH").required();
   options.add("json", json, "print one JSON document");
+  options.add("check", check, "of a native folder: compare every block with its checksum first");
   read.declare(options);
   parse_or_help(options, arguments, "data inspect",
                 "Shows what is in a data set: rows, views, gaps, labels, and in plain words what will hurt.",
                 "  lacuna data inspect photos.npz\n"
                 "  lacuna data inspect corel5k_six_view.mat --json\n");
+  if (check) check_blocks(path);
   read.allow_non_finite = true;
   const Report report = inspect(load_dataset(path, read));
   if (json) {

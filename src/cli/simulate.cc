@@ -9,6 +9,7 @@
 #include "cli/source.h"
 #include "cli/verbs.h"
 #include "data/folder.h"
+#include "data/native_writer.h"
 #include "data/readers.h"
 
 namespace lacuna::cli {
@@ -19,6 +20,23 @@ std::string truth_path(const std::string& out) {
   const std::filesystem::path path(out);
   if (std::filesystem::is_directory(path)) return (path / "truth.npz").string();
   return (path.parent_path() / path.stem()).string() + ".truth.npz";
+}
+
+// A native folder is written as the rows are drawn; other forms are written whole.
+Simulated simulate_to(const std::string& out, const std::string& labels_from, const ReadOptions& read,
+                      const SimulateOptions& settings) {
+  if (!is_native_folder(out)) {
+    Simulated simulated =
+        labels_from.empty() ? simulate(settings) : simulate_views(load_dataset(labels_from, read), settings);
+    write_dataset(simulated.data, out);
+    return simulated;
+  }
+  NativeWriter writer(out);
+  const auto sink = [&](const Dataset& block) { writer.append(block, out); };
+  Simulated simulated = labels_from.empty() ? simulate(settings, sink)
+                                            : simulate_views(load_dataset(labels_from, read), settings, sink);
+  writer.commit();
+  return simulated;
 }
 
 }  // namespace
@@ -52,9 +70,7 @@ int data_simulate(const Arguments& arguments) {
     check_replaceable(out);
   else
     check_writable(out);
-  const Simulated simulated =
-      labels_from.empty() ? simulate(settings) : simulate_views(load_dataset(labels_from, read), settings);
-  write_dataset(simulated.data, out);
+  const Simulated simulated = simulate_to(out, labels_from, read, settings);
   const std::string truth = truth_path(out);
   write_truth(simulated, truth);
 

@@ -116,13 +116,14 @@ void check_values(const Dataset& data, std::size_t v, const std::string& where) 
       });
     }
   };
-  constexpr std::size_t kSlab = std::size_t{1}
-                                << 16;  // a pass over a mapped file keeps no more of it than this
-  for (std::size_t first = 0; first < data.rows; first += kSlab) {
-    const std::size_t count = std::min(kSlab, data.rows - first);
+  constexpr std::size_t kSlabBytes = std::size_t{32} << 20;  // a pass over a mapped file keeps no more of it
+  const std::size_t slab = std::max<std::size_t>(
+      kRowGrain, kSlabBytes / (sizeof(float) * std::max<std::size_t>(view.columns(), 1)));
+  for (std::size_t first = 0; first < data.rows; first += slab) {
+    const std::size_t count = std::min(slab, data.rows - first);
     parallel_for(count, kRowGrain,
                  [&](std::size_t begin, std::size_t end) { check_rows(first + begin, first + end); });
-    if (data.rows > kSlab) release_rows(view, first, count);
+    if (data.rows > slab) release_rows(view, first, count);
   }
 }
 

@@ -15,6 +15,7 @@
 
 #include "base/error.h"
 #include "base/files.h"
+#include "data/checksums.h"
 
 namespace lacuna {
 
@@ -30,13 +31,14 @@ constexpr std::string_view kMark =
 bool is_written(const std::string& name, const std::string& toml) {
   static const std::regex names(
       R"((ids|present|labels|label_names|view\d+(\.(values|index|start|columns|ids))?)\.(npy|csv|mtx))");
+  if (name == kChecksumsFile) return true;
   if (name == "truth.npz") return toml.find("simulated, seed ") != std::string::npos;  // of data simulate
   return std::regex_match(name, names) && toml.find(fmt::format(" = \"{}\"\n", name)) != std::string::npos;
 }
 
 }  // namespace
 
-void check_replaceable(const std::string& path) {
+void check_replaceable(const std::string& path, Replaced replaced) {
   std::error_code error;
   if (!fs::exists(path, error)) return;
   if (!fs::is_directory(path, error))
@@ -47,7 +49,7 @@ void check_replaceable(const std::string& path) {
   if (described) text << std::ifstream(description, std::ios::binary).rdbuf();
   const std::string toml = text.str();
   for (const auto& entry : fs::directory_iterator(path, error)) {
-    if (is_protected(entry.path().string()))
+    if (replaced == Replaced::no_input && is_protected(entry.path().string()))
       fail(Exit::usage, "{}: holds {}, which was read by this command, and is not replaced", path,
            entry.path().string());
     const std::string name = entry.path().filename().string();
@@ -63,10 +65,11 @@ void check_replaceable(const std::string& path) {
   if (error) fail(Exit::failed, "{}: cannot be looked through: {}", path, error.message());
 }
 
-AtomicFolder::AtomicFolder(std::string path) : path_(std::move(path)) {
+AtomicFolder::AtomicFolder(std::string path, Replaced replaced)
+    : path_(std::move(path)), replaced_(replaced) {
   static std::atomic<unsigned> counter{0};
   while (path_.size() > 1 && path_.ends_with('/')) path_.pop_back();
-  check_replaceable(path_);
+  check_replaceable(path_, replaced_);
   temporary_ = fmt::format("{}.tmp-{}-{}", path_, getpid(), counter++);
   make_directories(temporary_);
 }
@@ -78,7 +81,7 @@ AtomicFolder::~AtomicFolder() {
 
 void AtomicFolder::commit(const std::string& description) {
   write_text(file("dataset.toml"), std::string(kMark) + description);
-  check_replaceable(path_);
+  check_replaceable(path_, replaced_);
   std::error_code error;
   const bool replaces = fs::exists(path_, error);
   const unsigned flags = replaces ? RENAME_EXCHANGE : 0u;

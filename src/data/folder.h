@@ -6,10 +6,13 @@
 
 namespace lacuna {
 
+// What was read by this command is not replaced, unless rows are appended to it.
+enum class Replaced { no_input, any };
+
 class AtomicFolder {
  public:
   // check_replaceable(), now and once more before the folder is replaced.
-  explicit AtomicFolder(std::string path);
+  explicit AtomicFolder(std::string path, Replaced replaced = Replaced::no_input);
   ~AtomicFolder();
   AtomicFolder(const AtomicFolder&) = delete;
   AtomicFolder& operator=(const AtomicFolder&) = delete;
@@ -19,10 +22,11 @@ class AtomicFolder {
 
  private:
   std::string path_, temporary_;
+  Replaced replaced_;
 };
 
 // Refuses (Exit::failed) to replace a file, or a folder that holds anything but a data set which this program wrote:
 // its dataset.toml, marked as such, and the files named there.
-void check_replaceable(const std::string& path);
+void check_replaceable(const std::string& path, Replaced replaced = Replaced::no_input);
 
 }  // namespace lacuna

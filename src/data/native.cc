@@ -4,32 +4,15 @@
 #include "base/error.h"
 #include "base/files.h"
 #include "base/text.h"
-#include "data/arrays.h"
 #include "data/flat_table.h"
 #include "data/folder.h"
 #include "data/forms.h"
 #include "data/names.h"
-#include "data/npy.h"
+#include "data/native_toml.h"
+#include "data/native_writer.h"
 
 namespace lacuna {
 namespace {
-
-// A TOML basic string.
-std::string quoted(const std::string& text) {
-  std::string out = "\"";
-  for (char c : text) {
-    const auto byte = static_cast<unsigned char>(c);
-    if (c == '"' || c == '\\') {
-      out += '\\';
-      out += c;
-    } else if (byte < 0x20 || byte == 0x7F) {
-      out += fmt::format("\\u{:04X}", byte);
-    } else {
-      out += c;
-    }
-  }
-  return out + "\"";
-}
 
 // A CSV cell, quoted where it must be.
 std::string cell(const std::string& text) {
@@ -42,19 +25,6 @@ std::string cell(const std::string& text) {
     out += c;
   }
   return out + "\"";
-}
-
-std::string top_of_toml(const Dataset& data) {
-  std::string toml = fmt::format("schema = \"{}\"\n", kSchema);
-  for (const auto& [key, value] :
-       {std::pair{"name", &data.name}, {"source", &data.source}, {"licence", &data.licence}})
-    if (!value->empty()) toml += fmt::format("{} = {}\n", key, quoted(*value));
-  return toml + fmt::format("rows = {}\n", data.rows);
-}
-
-Array vector_of(Array array) {
-  array.shape = {array.count()};
-  return array;
 }
 
 void write_lines(const std::string& path, const std::vector<std::string>& names) {
@@ -130,48 +100,14 @@ void write_csv_labels(const Dataset& data, const std::vector<std::string>& keys,
 }  // namespace
 
 void write_native_folder(const Dataset& data, const std::string& path) {
-  AtomicFolder folder(path);
-  std::string toml = top_of_toml(data) + "checked = true\n";
-  if (!data.ids.empty()) {
-    write_npy(folder.file("ids.npy"), text_array("ids", data.ids));
-    toml += "ids = \"ids.npy\"\n";
-  }
-  if (!data.present.empty()) {
-    write_npy(folder.file("present.npy"), borrow("present", data.present.view()));
-    toml += "present = \"present.npy\"\n";
-  }
-  for (std::size_t v = 0; v < data.views.size(); ++v) {
-    const View& view = data.views[v];
-    const std::string stem = fmt::format("view{}", v);
-    toml += fmt::format("\n[[views]]\nname = {}\ntype = {}\n", quoted(view.name), quoted(view.source_type));
-    if (const auto* csr = std::get_if<Csr>(&view.features)) {
-      write_npy(folder.file(stem + ".values.npy"), vector_of(borrow("", csr->value.view())));
-      write_npy(folder.file(stem + ".index.npy"), vector_of(borrow("", csr->index.view())));
-      write_npy(folder.file(stem + ".start.npy"), vector_of(borrow("", csr->start.view())));
-      toml += fmt::format(
-          "width = {1}\nvalues = \"{0}.values.npy\"\nindex = \"{0}.index.npy\"\nstart = \"{0}.start.npy\"\n",
-          stem, csr->columns);
-    } else {
-      const Table<float> values = without_missing(data, v);
-      write_npy(folder.file(stem + ".npy"), borrow("", values.view()));
-      toml += fmt::format("file = \"{}.npy\"\n", stem);
-    }
-    if (!view.column_names.empty()) {
-      write_npy(folder.file(stem + ".columns.npy"), text_array("", view.column_names));
-      toml += fmt::format("columns = \"{}.columns.npy\"\n", stem);
-    }
-  }
-  if (!data.labels.empty()) {
-    write_npy(folder.file("labels.npy"), borrow("labels", data.labels.view()));
-    write_npy(folder.file("label_names.npy"), text_array("", data.label_names));
-    toml += "\n[labels]\nfile = \"labels.npy\"\ncode = \"01-unknown\"\nnames = \"label_names.npy\"\n";
-  }
-  folder.commit(toml);
+  NativeWriter writer(path);
+  writer.append(data, path);
+  writer.commit();
 }
 
 void write_csv_folder(const Dataset& data, const std::string& path) {
   AtomicFolder folder(path);
-  std::string toml = top_of_toml(data);
+  std::string toml = toml_top(data);
   // Rows are joined by id; without ids but with gaps, by their numbers.
   std::vector<std::string> keys = data.ids;
   if (keys.empty() && !data.present.empty()) {
@@ -190,7 +126,7 @@ void write_csv_folder(const Dataset& data, const std::string& path) {
     if (!keys.empty() && here.empty()) {  // a view that nobody has: its width is all there is to keep
       fail(Exit::data, "{}: no item has the view '{}'; CSV cannot hold such a view", path, view.name);
     }
-    toml += fmt::format("\n[[views]]\nname = {}\n", quoted(view.name));
+    toml += fmt::format("\n[[views]]\nname = {}\n", toml_text(view.name));
     if (view.sparse()) {
       write_matrix_market(data, v, folder.file(stem + ".mtx"));
       toml += fmt::format("file = \"{}.mtx\"\n", stem);

@@ -12,6 +12,7 @@
 #include "data/labels.h"
 #include "data/leaks.h"
 #include "data/mat.h"
+#include "data/native_writer.h"
 #include "data/npy.h"
 #include "data/text_file.h"
 
@@ -346,10 +347,10 @@ Dataset read_dataset(const std::string& path, const ReadOptions& asked) {
   return data;
 }
 
-void write_dataset(const Dataset& data, const std::string& path) {
-  if (data.empty_cells)
-    fail(Exit::data, "{}: a data set with empty cells is not written; fill them first", path);
-  data.check("the data set to be written");  // what is written is marked as checked
+namespace {
+
+// The form that a path to be written asks for; null: a native folder.
+const FileForm* written_form(const std::string& path) {
   const std::string ending = fs::path(path).extension().string();
   for (const FileForm& form : forms()) {
     if (std::ranges::find(form.endings, ending) == form.endings.end()) continue;
@@ -357,9 +358,25 @@ void write_dataset(const Dataset& data, const std::string& path) {
       fail(Exit::usage,
            "{}: {} files are only read; write .npz, .mat, .h5mu, .csv (a folder) or a native folder", path,
            ending);
-    return form.write(data, path);
+    return &form;
   }
-  write_native_folder(data, path);
+  return nullptr;
+}
+
+}  // namespace
+
+bool is_native_folder(const std::string& path) {
+  return written_form(path) == nullptr;
+}
+
+void write_dataset(const Dataset& data, const std::string& path) {
+  if (data.empty_cells)
+    fail(Exit::data, "{}: a data set with empty cells is not written; fill them first", path);
+  data.check("the data set to be written");  // what is written is marked as checked
+  if (const FileForm* form = written_form(path))
+    form->write(data, path);
+  else
+    write_native_folder(data, path);
 }
 
 }  // namespace lacuna

@@ -134,38 +134,53 @@ Matrix<std::uint8_t> plan_of_sight(std::size_t views, std::size_t factors) {
   return seen;
 }
 
-// X_v from the factors.
-Table<float> draw_view(const Simulated& s, std::size_t v, std::size_t columns,
-                       const SimulateOptions& options) {
-  std::vector<std::size_t> factors;
-  for (std::size_t f = 0; f < s.shared.cols(); ++f)
-    if (s.seen(v, f) != 0) factors.push_back(f);
-  const std::size_t sources = factors.size() + s.own[v].cols();
-  const float loading = 1 / std::sqrt(static_cast<float>(std::max<std::size_t>(sources, 1)));
-  const Matrix<float> A = normals(sources, columns, loading, options.seed, Stage::loadings, v);
-  // Views come in different units: preparation has something to do.
-  Random unit = stream(options.seed, Stage::view_scale, v);
-  const float scale = std::pow(10.f, unit.uniform(-1, 1)), shift = scale * unit.uniform(-3, 3);
-  Matrix<float> X(s.shared.rows(), columns);
-  parallel_for(X.rows(), 64, [&](std::size_t begin, std::size_t end) {
-    for (std::size_t i = begin; i < end; ++i) {
-      const auto x = X.row(i);
-      for (std::size_t q = 0; q < sources; ++q) {
-        const float z = q < factors.size() ? s.shared(i, factors[q]) : s.own[v](i, q - factors.size());
-        const auto a = A.row(q);
-        for (std::size_t j = 0; j < columns; ++j) x[j] += z * a[j];
-      }
-      Random random = stream(options.seed, Stage::features, v, i);
-      add_normals(x, static_cast<float>(options.noise), random);
-      for (auto& value : x) value = scale * value + shift;
+// X_v from the factors, any rows of it at a time.
+class ViewDrawer {
+ public:
+  ViewDrawer(const Simulated& s, std::size_t v, std::size_t columns, const SimulateOptions& options)
+      : s_(s), v_(v), options_(options) {
+    for (std::size_t f = 0; f < s.shared.cols(); ++f)
+      if (s.seen(v, f) != 0) factors_.push_back(f);
+    const std::size_t sources = factors_.size() + s.own[v].cols();
+    const float loading = 1 / std::sqrt(static_cast<float>(std::max<std::size_t>(sources, 1)));
+    A_ = normals(sources, columns, loading, options.seed, Stage::loadings, v);
+    // Views come in different units: preparation has something to do.
+    Random unit = stream(options.seed, Stage::view_scale, v);
+    scale_ = std::pow(10.f, unit.uniform(-1, 1));
+    shift_ = scale_ * unit.uniform(-3, 3);
+  }
+
+  Table<float> rows(std::size_t first, std::size_t count) const {
+    Matrix<float> X(count, A_.cols());
+    parallel_for(count, 64, [&](std::size_t begin, std::size_t end) {
+      for (std::size_t i = begin; i < end; ++i) draw(first + i, X.row(i));
+    });
+    return X;
+  }
+
+ private:
+  void draw(std::size_t i, std::span<float> x) const {
+    for (std::size_t q = 0; q < A_.rows(); ++q) {
+      const float z = q < factors_.size() ? s_.shared(i, factors_[q]) : s_.own[v_](i, q - factors_.size());
+      const auto a = A_.row(q);
+      for (std::size_t j = 0; j < x.size(); ++j) x[j] += z * a[j];
     }
-  });
-  return X;
-}
+    Random random = stream(options_.seed, Stage::features, v_, i);
+    add_normals(x, static_cast<float>(options_.noise), random);
+    for (auto& value : x) value = scale_ * value + shift_;
+  }
+  const Simulated& s_;
+  std::size_t v_;
+  const SimulateOptions& options_;
+  std::vector<std::size_t> factors_;
+  Matrix<float> A_;
+  float scale_ = 1, shift_ = 0;
+};
 
 void draw_views(Simulated& s, const Shape& shape, const SimulateOptions& options) {
   for (std::size_t v = 0; v < shape.columns.size(); ++v)
-    s.data.views.push_back({shape.names[v], draw_view(s, v, shape.columns[v], options), {}, "float32"});
+    s.data.views.push_back(
+        {shape.names[v], ViewDrawer(s, v, shape.columns[v], options).rows(0, s.data.rows), {}, "float32"});
 }
 
 // L (n, c). Labels of a group of five share half of their direction.
@@ -294,8 +309,9 @@ void SimulateOptions::declare(Options& o) {
   o.add("seed", seed, "seed of all draws");
 }
 
-Simulated simulate(const SimulateOptions& options) {
-  const Shape shape = shape_of(options, 0, 0);
+namespace {
+
+Simulated plant(const SimulateOptions& options, const Shape& shape) {
   Simulated s;
   s.data.name = options.like.empty() ? "simulated" : "simulated-" + options.like;
   s.data.source = fmt::format("simulated, seed {}", options.seed);
@@ -307,16 +323,18 @@ Simulated simulate(const SimulateOptions& options) {
   s.seen = plan_of_sight(shape.columns.size(), shape.shared);
   s.affinity = draw_affinity(s, shape.labels, options.seed);
   s.data.labels = choose_labels(s.affinity, shape.cardinality, options.seed);
-  draw_views(s, shape, options);
   return s;
 }
 
-Simulated simulate_views(const Dataset& labelled, const SimulateOptions& options) {
+Shape shape_for(const Dataset& labelled, const SimulateOptions& options) {
   if (labelled.labels.empty()) fail(Exit::data, "{} has no labels to draw views for", labelled.name);
   if (options.rows > 0 || options.labels > 0 || options.cardinality > 0)
     fail(Exit::usage, "rows, labels and cardinality are those of {}; do not give them", labelled.name);
+  return shape_of(options, labelled.rows, labelled.label_count());
+}
+
+Simulated plant(const Dataset& labelled, const SimulateOptions& options, const Shape& shape) {
   const std::size_t n = labelled.rows, c = labelled.label_count();
-  const Shape shape = shape_of(options, n, c);
   Simulated s;
   s.data.name = labelled.name;
   s.data.source = fmt::format("views simulated, seed {}; labels: {}", options.seed,
@@ -348,7 +366,65 @@ Simulated simulate_views(const Dataset& labelled, const SimulateOptions& options
   for (std::size_t v = 0; v < shape.columns.size(); ++v)
     s.own.push_back(planted(shape.own, Stage::own, v + 1));
   s.seen = plan_of_sight(shape.columns.size(), shape.shared);
+  return s;
+}
+
+// All rows of the planted data, block after block; what is left has views without rows.
+void draw_blocks(Simulated& s, const Shape& shape, const SimulateOptions& options, BlockSink sink) {
+  constexpr std::size_t kBlock = 2048;
+  std::vector<ViewDrawer> drawers;
+  for (std::size_t v = 0; v < shape.columns.size(); ++v)
+    drawers.emplace_back(s, v, shape.columns[v], options);
+  for (std::size_t first = 0; first < s.data.rows; first += kBlock) {
+    const std::size_t count = std::min(kBlock, s.data.rows - first);
+    Dataset block;
+    block.name = s.data.name;
+    block.source = s.data.source;
+    block.licence = s.data.licence;
+    block.rows = count;
+    block.label_names = s.data.label_names;
+    Matrix<std::int8_t> labels(count, s.data.label_count());
+    labels.copy_from(s.data.labels.view().slice(first, count));
+    block.labels = std::move(labels);
+    if (!s.data.ids.empty())
+      block.ids.assign(s.data.ids.begin() + static_cast<std::ptrdiff_t>(first),
+                       s.data.ids.begin() + static_cast<std::ptrdiff_t>(first + count));
+    for (std::size_t v = 0; v < drawers.size(); ++v)
+      block.views.push_back({shape.names[v], drawers[v].rows(first, count), {}, "float32"});
+    sink(block);
+  }
+  for (std::size_t v = 0; v < drawers.size(); ++v)
+    s.data.views.push_back(
+        {shape.names[v], Table<float>(nullptr, {nullptr, 0, shape.columns[v]}), {}, "float32"});
+}
+
+}  // namespace
+
+Simulated simulate(const SimulateOptions& options) {
+  const Shape shape = shape_of(options, 0, 0);
+  Simulated s = plant(options, shape);
   draw_views(s, shape, options);
+  return s;
+}
+
+Simulated simulate(const SimulateOptions& options, BlockSink sink) {
+  const Shape shape = shape_of(options, 0, 0);
+  Simulated s = plant(options, shape);
+  draw_blocks(s, shape, options, sink);
+  return s;
+}
+
+Simulated simulate_views(const Dataset& labelled, const SimulateOptions& options) {
+  const Shape shape = shape_for(labelled, options);
+  Simulated s = plant(labelled, options, shape);
+  draw_views(s, shape, options);
+  return s;
+}
+
+Simulated simulate_views(const Dataset& labelled, const SimulateOptions& options, BlockSink sink) {
+  const Shape shape = shape_for(labelled, options);
+  Simulated s = plant(labelled, options, shape);
+  draw_blocks(s, shape, options, sink);
   return s;
 }
 

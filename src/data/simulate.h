@@ -14,6 +14,7 @@
 
 #include "base/matrix.h"
 #include "base/options.h"
+#include "base/threads.h"
 #include "data/dataset.h"
 
 namespace lacuna {
@@ -42,6 +43,11 @@ Simulated simulate(const SimulateOptions& options);
 // Views for the labels of a data set that may have no views: items with the same labels get similar factors.
 // Rows, labels, names and ids are those of `labelled`.
 Simulated simulate_views(const Dataset& labelled, const SimulateOptions& options);
+// The same bits with the views in blocks of rows, none of which is kept: for more rows than memory. The views of the
+// result have no rows.
+using BlockSink = FunctionRef<void(const Dataset& block)>;
+Simulated simulate(const SimulateOptions& options, BlockSink sink);
+Simulated simulate_views(const Dataset& labelled, const SimulateOptions& options, BlockSink sink);
 // The planted factors as arrays `shared`, `own_<view>`, `seen`, `affinity` of an .npz file.
 void write_truth(const Simulated& simulated, const std::string& path);
 

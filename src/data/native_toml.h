@@ -1,0 +1,13 @@
+// Pieces of a dataset.toml as writers of folders make them.
+#pragma once
+
+#include <string>
+
+#include "data/dataset.h"
+
+namespace lacuna {
+
+std::string toml_text(const std::string& text);  // a TOML basic string
+std::string toml_top(const Dataset& data);       // schema, name, source, licence, rows
+
+}  // namespace lacuna
