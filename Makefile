@@ -2,7 +2,7 @@
 BUILD := build
 JOBS  ?= $(shell nproc)
 
-.PHONY: test-cuda build demo wheel test test-release test-sanitize bench fuzz format install clean
+.PHONY: test-cuda test-threads build demo wheel test test-release test-sanitize bench fuzz format install clean
 build:
 	@tools/install-packages.sh build
 	@cmake -S . -B $(BUILD)/release -G Ninja -DCMAKE_BUILD_TYPE=Release -DLACUNA_TESTS=OFF > $(BUILD)-configure.log 2>&1 \
@@ -33,6 +33,14 @@ test:
 	ctest --test-dir $(BUILD)/sanitize --output-on-failure -j $(JOBS)
 	ctest --test-dir $(BUILD)/test --output-on-failure -j $(JOBS)
 	@tools/check-skips.py $(BUILD)/sanitize $(BUILD)/test
+
+# Whatever runs in several threads, once more under the thread sanitizer, which does not go together with the others.
+# Where addresses are more random than it can bear (vm.mmap_rnd_bits above 28), setarch takes that away.
+test-threads:
+	@tools/install-packages.sh build test
+	cmake -S . -B $(BUILD)/thread -G Ninja -DCMAKE_BUILD_TYPE=Debug -DLACUNA_SANITIZE=thread -DLACUNA_CUDA=OFF
+	setarch -R ninja -C $(BUILD)/thread lacuna_program test_base test_model test_serve test_serve_faults
+	setarch -R tools/test_threads.py $(BUILD)/thread
 
 # The engine of NVIDIA GPUs against the reference, on the GPU of this machine; fails where there is none.
 test-cuda:

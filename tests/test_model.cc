@@ -126,19 +126,32 @@ TEST(Model, ViewsAreMatchedByName) {
   EXPECT_NE(message(resized).find("9 columns, the model expects 4"), std::string::npos) << message(resized);
 }
 
-TEST(Model, PredictIsReentrant) {
-  const Dataset data = small_data(3000);
-  const Model model = fitted(data);
+// From eight threads at once, of which each may also use the pool: `model` gives what it gives alone.
+void expect_reentrant(const Model& model, const Dataset& data) {
   const Matrix<float> alone = model.predict(data);
   std::vector<std::thread> threads;
-  std::vector<int> same(4);
+  std::vector<int> same(8);
   for (std::size_t k = 0; k < same.size(); ++k)
-    threads.emplace_back([&, k] {
-      const Matrix<float> own = model.predict(data);
-      same[k] = std::equal(own.values().begin(), own.values().end(), alone.values().begin());
-    });
+    threads.emplace_back(
+        [&, k] { same[k] = std::ranges::equal(model.predict(data).values(), alone.values()); });
   for (auto& thread : threads) thread.join();
-  for (int ok : same) EXPECT_TRUE(ok);
+  for (int ok : same) EXPECT_TRUE(ok) << model.method().traits().name;
+}
+
+TEST(Model, PredictIsReentrant) {
+  const Dataset data = small_data(3000);
+  expect_reentrant(fitted(data), data);
+}
+
+TEST(Model, PredictIsReentrantForEveryMethod) {
+  const Dataset data = small_data(300);
+  for (const std::string& name : method_names()) {
+    Model model(name);
+    for (const auto& [key, value] : {std::pair{"epochs", "2"}, {"iterations", "3"}})
+      if (model.options().find(key) != nullptr) model.options().set(key, value, "test");
+    model.fit(select_all(data));
+    expect_reentrant(model, data);
+  }
 }
 
 TEST(Model, AnEnsembleIsOneModel) {

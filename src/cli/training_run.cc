@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
 #include <csignal>
 #include <cstdio>
 #include <filesystem>
@@ -20,9 +21,9 @@ namespace {
 constexpr double kTrainingShare = 9;  // seconds of training for a second of writing checkpoints
 constexpr const char* kRun = "run";   // key of our part of a checkpoint's metadata
 
-volatile std::sig_atomic_t caught = 0;
+std::atomic<int> caught_signal{0};  // any thread may be the one that the signal interrupts
 void remember(int signal) {
-  caught = signal;
+  caught_signal = signal;
 }
 
 std::uint64_t free_bytes(const std::string& path) {
@@ -95,7 +96,7 @@ TrainingRun::~TrainingRun() {
 
 void TrainingRun::catch_signals() {
   catching_ = true;
-  caught = 0;
+  caught_signal = 0;
   struct sigaction action {};
   action.sa_handler = remember;
   action.sa_flags = static_cast<int>(SA_RESETHAND);  // a second signal ends the program at once
@@ -124,8 +125,8 @@ void TrainingRun::checkpoint(FunctionRef<void(Tensors&)> snapshot) {
 }
 
 void TrainingRun::checkpoint_if_due(FunctionRef<void(Tensors&)> snapshot) {
-  if (caught != 0) {
-    const int signal = caught;
+  if (caught_signal != 0) {
+    const int signal = caught_signal;
     progress_.finish();
     if (members_)
       throw Error(signal == SIGTERM ? Exit::terminated : Exit::interrupted,
@@ -157,7 +158,7 @@ void TrainingRun::checkpoint_if_due(FunctionRef<void(Tensors&)> snapshot) {
 }
 
 void TrainingRun::after_step(FunctionRef<void(Tensors&)> snapshot) {
-  if (caught != 0 || options_.checkpoint_every > 0) checkpoint_if_due(snapshot);
+  if (caught_signal != 0 || options_.checkpoint_every > 0) checkpoint_if_due(snapshot);
 }
 
 void TrainingRun::remark(const std::string& text) {

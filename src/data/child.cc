@@ -18,7 +18,7 @@ namespace {
 
 constexpr std::size_t kBuffer = std::size_t{1} << 16;
 
-#if defined(__SANITIZE_ADDRESS__)
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 constexpr bool kLimitMemory = false;  // its shadow memory alone would be beyond any limit
 #elif defined(__has_feature)
 constexpr bool kLimitMemory = !__has_feature(address_sanitizer);
