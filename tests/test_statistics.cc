@@ -5,6 +5,7 @@
 #include <rapidcheck.h>
 
 #include <cmath>
+#include <limits>
 #include <numeric>
 
 #include "experiments/distributions.h"
@@ -81,6 +82,26 @@ TEST(Statistics, WilcoxonExactSmall) {
   const Wilcoxon w = wilcoxon(darwin, std::vector<double>(15, 0));
   EXPECT_DOUBLE_EQ(w.statistic, 24);
   EXPECT_NEAR(w.p, .0413, 5e-5);
+}
+
+TEST(Statistics, WilcoxonByTheNormalDistribution) {
+  EXPECT_NEAR(wilcoxon(column(1), column(0)).z, (12 - 52.5) / std::sqrt(253.75), 1e-12);
+  // 61 pairs are too many to count: the differences -1, 2, -3, ... give rank sums of 930 and 961.
+  std::vector<double> differences;
+  for (int i = 1; i <= 61; ++i) differences.push_back(i % 2 == 0 ? i : -i);
+  const Wilcoxon w = wilcoxon(differences, std::vector<double>(61, 0));
+  EXPECT_DOUBLE_EQ(w.plus, 930);
+  EXPECT_DOUBLE_EQ(w.minus, 961);
+  EXPECT_NEAR(w.z, -.111333, 5e-7);
+  EXPECT_NEAR(w.p, .911352, 5e-7);
+}
+
+TEST(Statistics, RanksOfThePaperAndGroupsOfRanks) {
+  const double nan = std::numeric_limits<double>::quiet_NaN();
+  EXPECT_EQ(best_ranks(std::vector<double>{.5, .7, nan, .7}), (std::vector<double>{3, 1, 4, 1}));
+  EXPECT_TRUE(rank_groups(std::vector<double>{1, 3}, 1).empty()) << "nobody is a group alone";
+  EXPECT_EQ(rank_groups(std::vector<double>{3.5, 1, 1.5}, 1),
+            (std::vector<std::vector<std::size_t>>{{1, 2}}));
 }
 
 TEST(Statistics, HolmOnDemsarsExample) {
