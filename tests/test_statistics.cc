@@ -96,9 +96,10 @@ TEST(Statistics, WilcoxonByTheNormalDistribution) {
   EXPECT_NEAR(w.p, .911352, 5e-7);
 }
 
-TEST(Statistics, RanksOfThePaperAndGroupsOfRanks) {
+TEST(Statistics, SmallCases) {
   const double nan = std::numeric_limits<double>::quiet_NaN();
   EXPECT_EQ(best_ranks(std::vector<double>{.5, .7, nan, .7}), (std::vector<double>{3, 1, 4, 1}));
+  EXPECT_DOUBLE_EQ(sample_deviation(std::vector<double>{1, 3}), std::sqrt(2.)) << "two values are enough";
   EXPECT_TRUE(rank_groups(std::vector<double>{1, 3}, 1).empty()) << "nobody is a group alone";
   EXPECT_EQ(rank_groups(std::vector<double>{3.5, 1, 1.5}, 1),
             (std::vector<std::vector<std::size_t>>{{1, 2}}));
