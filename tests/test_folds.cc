@@ -104,6 +104,66 @@ TEST(Folds, RatesAreExactAndNobodyLosesEveryView) {
   }
 }
 
+// How far the parts' positives lie from their shares, summed over labels.
+double imbalance(const Dataset& data, const Folds& folds, std::size_t r) {
+  double sum = 0;
+  for (const Part part : {Part::train, Part::val, Part::test}) {
+    const auto rows = folds.part_rows(r, part);
+    for (std::size_t j = 0; j < data.label_count(); ++j) {
+      double here = 0, all = 0;
+      for (const auto i : rows) here += data.labels(i, j) == 1;
+      for (std::size_t i = 0; i < data.rows; ++i) all += data.labels(i, j) == 1;
+      sum += std::abs(here - all * static_cast<double>(rows.size()) / static_cast<double>(data.rows));
+    }
+  }
+  return sum;
+}
+
+TEST(Folds, StratifiedSplitsSpreadRareLabelsAndKeepSizesAndRates) {
+  double ours = 0, theirs = 0;
+  EXPECT_TRUE(rc::check("stratified folds", [&] {
+    const auto n = *rc::gen::inRange<std::size_t>(20, 300), c = *rc::gen::inRange<std::size_t>(1, 12);
+    Dataset data = small_data(n, 3, c, *rc::gen::arbitrary<std::uint64_t>(), .2f, .1f);
+    for (std::size_t j = 0; j < c; ++j)  // label j has about n / 2^j positives
+      for (std::size_t i = 0; i < n; ++i)
+        if ((i * 7 + j) % (std::size_t{1} << j) != 0) data.labels(i, j) = 0;
+    MaskOptions options;
+    options.repeats = 2;
+    options.missing_views = .3;
+    const Folds random = make_folds(data, options);
+    options.stratify = true;
+    const Folds folds = make_folds(data, options);
+    for (std::size_t r = 0; r < 2; ++r) {
+      const auto all = folds.part_rows(r, Part::all);
+      RC_ASSERT(std::set<std::uint32_t>(all.begin(), all.end()).size() == n);
+      expect_exact_views(data, folds.folds[r], all, .3);
+      for (const Part part : {Part::train, Part::val, Part::test}) {
+        RC_ASSERT(folds.part_rows(r, part).size() == random.part_rows(r, part).size());
+        expect_exact_labels(data, folds.folds[r], folds.part_rows(r, part), .5);
+      }
+      ours += imbalance(data, folds, r);
+      theirs += imbalance(data, random, r);
+    }
+    RC_ASSERT(make_folds(data, options).hash() == folds.hash());
+  }));
+  EXPECT_LT(ours, theirs / 2);
+  // Labels that exclude each other: every part gets its share to within one row.
+  Dataset data = small_data(200, 2, 8, 3);
+  for (std::size_t i = 0; i < 200; ++i)
+    for (std::size_t j = 0; j < 8; ++j) data.labels(i, j) = i % 10 == j;
+  MaskOptions options;
+  options.stratify = true;
+  options.repeats = 1;
+  const Folds folds = make_folds(data, options);
+  for (const auto& [part, share] :
+       {std::pair(Part::train, .7), std::pair(Part::val, .15), std::pair(Part::test, .15)})
+    for (std::size_t j = 0; j < 8; ++j) {
+      double here = 0;
+      for (const auto i : folds.part_rows(0, part)) here += data.labels(i, j) == 1;
+      EXPECT_LE(std::abs(here - share * 20), 1) << part_name(part) << " label " << j;
+    }
+}
+
 TEST(Folds, ScopePartIsExactInsideEachPart) {
   const Dataset data = small_data(400, 3, 5, 2);
   MaskOptions options;

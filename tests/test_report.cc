@@ -303,7 +303,7 @@ Lab seen(const std::string& hex, const std::array<double, 9>& eye) {
           .0259040371 * l + .7827717662 * m - .8086757660 * s};
 }
 
-TEST(Charts, TwelveSeriesCanBeToldApart) {
+TEST(Charts, ThirteenSeriesCanBeToldApart) {
   constexpr std::array<double, 9> kNormal = {1, 0, 0, 0, 1, 0, 0, 0, 1},
                                   kProtan = {.152286, 1.052583, -.204868, .114503, .786281,
                                              .099216, -.003882, -.048116, 1.051998},

@@ -60,6 +60,10 @@ TEST_F(Serve, PageAndDescription) {
   EXPECT_EQ(api["openapi"], "3.1.0");
   EXPECT_TRUE(api["paths"].contains("/v2/models/{model}/infer"));
   EXPECT_EQ(api["components"]["schemas"]["Item"]["required"], nlohmann::json({"views"}));
+  for (const char* status : {"400", "401", "404", "405", "408", "413", "415", "421", "431", "503"})
+    EXPECT_TRUE(api["paths"]["/v1/suggest"]["post"]["responses"].contains(status)) << status;
+  for (const char* member : {"view", "columns", "expected"})
+    EXPECT_TRUE(api["components"]["schemas"]["Problem"]["properties"].contains(member)) << member;
   const HttpAnswer head = ask("HEAD / HTTP/1.1\r\nHost: localhost\r\n\r\n");
   EXPECT_EQ(head.status, 200);
   EXPECT_EQ(head.header("Content-Length"), page.header("Content-Length"));

@@ -42,7 +42,8 @@ class Tables : public testing::Test {
   Dataset read(const std::string& name, const ReadOptions& options = {}) const {
     return read_dataset(path(name), options);
   }
-  std::string refused(const std::string& name, const ReadOptions& options = {}, Exit code = Exit::data) const {
+  std::string refused(const std::string& name, const ReadOptions& options = {},
+                      Exit code = Exit::data) const {
     try {
       read_dataset(path(name), options);
     } catch (const Error& error) {
@@ -63,7 +64,8 @@ class Tables : public testing::Test {
     for (std::size_t i = 0; i < rows; ++i) {
       const bool sick = random.uniform() < .5, old = random.uniform() < .5;
       const std::string id = fmt::format("PAT_{:04}", i);
-      a += fmt::format("{},{:.3f},{:.3f},{:.3f}\n", id, sick + .3 * random.uniform(), random.uniform(), old + .2 * random.uniform());
+      a += fmt::format("{},{:.3f},{:.3f},{:.3f}\n", id, sick + .3 * random.uniform(), random.uniform(),
+                       old + .2 * random.uniform());
       b += fmt::format("{},{:.3f},{:.3f}\n", id, random.uniform(), old + .3 * random.uniform());
       y += fmt::format("{},{},{}\n", id, sick ? 1 : 0, old ? 1 : 0);
     }
@@ -77,8 +79,8 @@ class Tables : public testing::Test {
 // --- ids and joins -------------------------------------------------------------------------------------------
 
 TEST_F(Tables, IdsAreFoundByAnyUsualHeader) {
-  for (const char* header : {"id", "ID", "sample", "Sample_ID", "sampleID", "Unnamed: 0", "", "patient", "Patient ID",
-                             "barcode", "rownames", "\"sample name\""}) {
+  for (const char* header : {"id", "ID", "sample", "Sample_ID", "sampleID", "Unnamed: 0", "", "patient",
+                             "Patient ID", "barcode", "rownames", "\"sample name\""}) {
     put("one.csv", std::string(header) + ",x\na,1\nb,2\n");
     EXPECT_EQ(read("one.csv").ids, (std::vector<std::string>{"a", "b"})) << header;
   }
@@ -113,7 +115,8 @@ TEST_F(Tables, IdsInSomeTablesOnlyAreRefused) {
   put("f/rna.csv", "weight,g1\n1,2\n2,3\n");
   put("f/labels.csv", "id,sick\n1,1\n2,0\n");
   const std::string message = refused("f");
-  for (const char* part : {"labels.csv has a column of ids ('id')", "rna.csv has none", "1 of 2 tables", "--id-column"})
+  for (const char* part :
+       {"labels.csv has a column of ids ('id')", "rna.csv has none", "1 of 2 tables", "--id-column"})
     EXPECT_TRUE(has(message, part)) << message;
 }
 
@@ -132,7 +135,8 @@ TEST_F(Tables, MixedIdHeadersDoNotMisjoin) {
   put("g/rna.csv", "patient_id,g1\n3,30\n1,10\n2,20\n");
   put("g/labels.csv", "sample_id,sick\n1,0\n2,0\n3,1\n");
   const std::string message = refused("g");
-  EXPECT_TRUE(has(message, "'sample_id'") && has(message, "'patient_id'") && has(message, "--id-column 0")) << message;
+  EXPECT_TRUE(has(message, "'sample_id'") && has(message, "'patient_id'") && has(message, "--id-column 0"))
+      << message;
   ReadOptions options;
   options.id_column = "0";
   EXPECT_EQ(read("g", options).rows, 3u);
@@ -147,8 +151,8 @@ TEST_F(Tables, FewCommonIdsAreRefusedWithCountsAndTheNearest) {
   put("f/rna.csv", rna);
   put("f/labels.csv", labels);
   const std::string message = refused("f");
-  for (const char* part : {"rna.csv: none of its 30 ids occur in the other tables (30 ids)", "'PAT_000'", "'PAT-999'",
-                           "is 'PAT_000' the same as 'PAT-"})
+  for (const char* part : {"rna.csv: none of its 30 ids occur in the other tables (30 ids)", "'PAT_000'",
+                           "'PAT-999'", "is 'PAT_000' the same as 'PAT-"})
     EXPECT_TRUE(has(message, part)) << message;
 }
 
@@ -306,6 +310,12 @@ TEST_F(Tables, GzipAndUtf16) {
     EXPECT_EQ(data.name, "x");
   };
   expect_same(read("x.csv.gz"));
+  const std::string whole = read_text(path("x.csv.gz"));
+  put("tape/x.csv.gz", whole + std::string(512, '\0'));
+  expect_same(read("tape/x.csv.gz"));
+  put("joined/x.csv.gz", whole + "c,5,6\n");
+  EXPECT_TRUE(has(refused("joined/x.csv.gz"),
+                  fmt::format("6 bytes follow the end of the compressed data at byte {}", whole.size())));
   for (const bool big : {false, true}) {
     std::string bytes = big ? "\xFE\xFF" : "\xFF\xFE";
     for (const char32_t point : U"id,größe,b\na,1,2\nb,3,4\n")
@@ -390,7 +400,8 @@ TEST_F(Tables, FlagsThatMeanNothingToAFormAreRefused) {
   write_dataset(read("one.csv"), path("one.npz"));
   ReadOptions options;
   options.id_column = "id";
-  EXPECT_TRUE(has(refused("one.npz", options, Exit::usage), "--id-column has no effect on data of the form npz"));
+  EXPECT_TRUE(
+      has(refused("one.npz", options, Exit::usage), "--id-column has no effect on data of the form npz"));
   options = {};
   options.columns = 7;
   EXPECT_TRUE(has(refused("one.csv", options, Exit::usage), "--columns has no effect"));
@@ -419,16 +430,20 @@ TEST_F(Tables, OutputsNeverReplaceInputs) {
   ASSERT_EQ(run({"train", path("data.npz"), "--method", "prior", "--out", path("model")}).code, 0);
   expect_refused({"predict", path("model"), path("data.npz"), "--out", path("data.npz")}, "not replaced");
   expect_refused({"predict", path("model"), path("data.npz"), "--out", path("model")}, "not replaced");
-  expect_refused({"train", path("f"), "--method", "prior", "--out", path("f/model")}, "lies inside the input");
-  expect_refused({"train", path("f"), "--method", "prior", "--out", path("f/rna.csv")}, "lies inside the input");
+  expect_refused({"train", path("f"), "--method", "prior", "--out", path("f/model")},
+                 "lies inside the input");
+  expect_refused({"train", path("f"), "--method", "prior", "--out", path("f/rna.csv")},
+                 "lies inside the input");
   fs::create_directory_symlink(path("f"), path("g"));
-  expect_refused({"train", path("f"), "--method", "prior", "--out", path("g/rna.csv")}, "lies inside the input");
+  expect_refused({"train", path("f"), "--method", "prior", "--out", path("g/rna.csv")},
+                 "lies inside the input");
   fs::create_hard_link(path("f/rna.csv"), path("elsewhere.csv"));
   expect_refused({"train", path("f"), "--method", "prior", "--out", path("elsewhere.csv")}, "not replaced");
   // A dataset.toml names files that lie anywhere.
   put("d/dataset.toml", fmt::format("[[views]]\nname = \"rna\"\nfile = \"{}\"\n[labels]\nfile = \"{}\"\n",
                                     path("f/rna.csv"), path("f/labels.csv")));
-  expect_refused({"train", path("d"), "--method", "prior", "--out", path("f/rna.csv")}, "was read by this command");
+  expect_refused({"train", path("d"), "--method", "prior", "--out", path("f/rna.csv")},
+                 "was read by this command");
   expect_refused({"data", "convert", path("d"), path("d")}, "not replaced");
 }
 
@@ -455,7 +470,9 @@ TEST_F(Tables, PipesAndDevicesAreWrittenTo) {
   EXPECT_EQ(ended.code, 0) << ended.err;
   EXPECT_TRUE(fs::is_fifo(path("pipe.csv")));
   EXPECT_EQ(got, read_text(path("scores.csv")));
-  EXPECT_EQ(run({"train", path("f"), "--method", "prior", "--out", path("model"), "--report", "/dev/null"}).code, 0);
+  EXPECT_EQ(
+      run({"train", path("f"), "--method", "prior", "--out", path("model"), "--report", "/dev/null"}).code,
+      0);
   EXPECT_TRUE(fs::is_character_file("/dev/null"));
   // A link keeps pointing where it did.
   put("real.csv", "old");
@@ -477,7 +494,8 @@ TEST_F(Tables, NothingToLearnIsRefusedBeforeTraining) {
     EXPECT_TRUE(has(ended.err, why)) << ended.err;
     EXPECT_FALSE(fs::exists(path("no")));
   };
-  std::string rna = "id,g\n", yes = "id,sick\n", never = "id,sick\n", unknown = "id,sick\n", tags = "id,tags\n";
+  std::string rna = "id,g\n", yes = "id,sick\n", never = "id,sick\n", unknown = "id,sick\n",
+              tags = "id,tags\n";
   for (int i = 0; i < 40; ++i) {
     rna += fmt::format("p{},{}\n", i, i % 5);
     yes += fmt::format("p{},{}\n", i, i % 2 ? "1" : "");
@@ -491,7 +509,8 @@ TEST_F(Tables, NothingToLearnIsRefusedBeforeTraining) {
   expect_refused(unknown, {}, "none has both");
   expect_refused(tags, {}, "--blank-means no");
   put("n/labels.csv", tags);
-  const Ended ended = run({"train", path("n"), "--out", path("yes"), "--method", "prior", "--blank-means", "no"});
+  const Ended ended =
+      run({"train", path("n"), "--out", path("yes"), "--method", "prior", "--blank-means", "no"});
   EXPECT_EQ(ended.code, 0) << ended.err;
 }
 
@@ -569,7 +588,8 @@ TEST_F(Tables, OneLabelIsLearnedAndItsEpochsDiffer) {
   }
   put("o/rna.csv", rna);
   put("o/labels.csv", labels);
-  const Ended ended = run({"train", path("o"), "--out", path("m"), "--json", "--epochs", "12", "--members", "1"});
+  const Ended ended =
+      run({"train", path("o"), "--out", path("m"), "--json", "--epochs", "12", "--members", "1"});
   ASSERT_EQ(ended.code, 0) << ended.err;
   const auto document = nlohmann::json::parse(ended.out);
   for (const auto& [name, value] : document["metrics"].items()) {

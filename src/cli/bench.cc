@@ -406,10 +406,9 @@ int bench_paper(const Arguments& arguments) {
       "Everything that the paper that introduced MTD shows, in one folder with one page: table 1 with Ave.R, "
       "the\n"
       "radar on complete data, table 2, alpha x beta, gamma and the mask rate, the channels' similarity by\n"
-      "epoch, the times; the nine methods in the paper's order, its printed figures beside ours. The floor "
-      "and\n"
-      "this program's own network stand outside the ranks. Settings per method and data set come from a "
-      "file\n"
+      "epoch, the times; the nine methods in the paper's order, its printed figures beside ours. The floor,\n"
+      "two everyday baselines (linear, mlknn) and this program's own network stand outside the ranks.\n"
+      "Settings per method and data set come from a file\n"
       "(--print-settings shows it, --settings FILE takes another).",
       "  lacuna bench paper --data emotions.mat,msrc.mat --out quick --quick\n"
       "  lacuna bench paper --data corel5k.mat --out paper --dry-run\n"

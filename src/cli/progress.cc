@@ -43,9 +43,11 @@ std::string Progress::line(const EpochRecord& r, double left) const {
   // What matters first: a narrow terminal cuts the end off.
   if (const auto total = r.losses.find("total"); total != r.losses.end())
     text += fmt::format("  loss {:.4g}", total->second);
-  if (r.validated)
-    text += fmt::format("  val AP {:.4f} 1-RL {:.4f} AUC {:.4f}", r.validation.ap, r.validation.rl,
-                        r.validation.auc);
+  if (r.validated) {
+    text += fmt::format("  val AP {:.4f} 1-RL {:.4f}", r.validation.ap, r.validation.rl);
+    // With few rows no label may have both kinds of them; then there is no AUC to speak of.
+    if (std::isfinite(r.validation.auc)) text += fmt::format(" AUC {:.4f}", r.validation.auc);
+  }
   if (std::isfinite(left) && left >= .5) text += fmt::format("  {} left", duration_text(left));
   if (r.rows_per_second > 0)
     text += fmt::format("  {} rows/s", count_text(static_cast<std::uint64_t>(r.rows_per_second)));

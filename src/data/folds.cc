@@ -13,6 +13,7 @@
 #include "base/random.h"
 #include "base/text.h"
 #include "data/mechanism.h"
+#include "data/stratify.h"
 
 namespace lacuna {
 namespace {
@@ -245,6 +246,8 @@ void MaskOptions::declare(Options& options) {
   options.add("val", val, "share of the rows for validation; the rest is for the test").range(0, 1);
   options.add("repeats", repeats, "number of repetitions").range(1, 100000).common();
   options.add("seed", seed, "seed of all draws").common();
+  options.add("stratify", stratify,
+              "spread every label's positives over training, validation and test rows by their shares");
   options.add("scope", scope, "view rates are exact over all rows, or inside each part")
       .choices({"all", "part"});
   options
@@ -295,6 +298,11 @@ Folds make_folds(const Dataset& data, const MaskOptions& options) {
   for (std::uint32_t r = 0; r < static_cast<std::uint32_t>(options.repeats); ++r) {
     Fold& fold = folds.folds.emplace_back();
     fold.order = Random(options.seed, Purpose::row_order, r).permutation(data.rows);
+    if (options.stratify) {
+      const std::size_t train_rows = folds.train_rows(), val_rows = folds.val_rows();
+      fold.order =
+          stratified_order(data, {train_rows, val_rows, data.rows - train_rows - val_rows}, fold.order);
+    }
     fold.W = Matrix<std::uint8_t>(data.rows, folds.views);
     fold.G = Matrix<std::uint8_t>(data.rows, folds.labels);
     const std::array<Rows, 3> parts = {folds.part_rows(r, Part::train), folds.part_rows(r, Part::val),

@@ -28,7 +28,8 @@ struct Folds {
   std::size_t rows = 0, views = 0, labels = 0;
   double train_share = .7, val_share = .15;
   std::vector<Fold> folds;
-  std::vector<std::string> ids;  // of the rows; empty where the data had none, or the file is too old to hold them
+  std::vector<std::string>
+      ids;  // of the rows; empty where the data had none, or the file is too old to hold them
 
   std::size_t train_rows() const;  // ceil(train_share * n)
   std::size_t val_rows() const;    // ceil(val_share * n), at most what is left
@@ -40,12 +41,13 @@ struct MaskOptions {
   double missing_views = .5, missing_labels = .5, train = .7, val = .15;
   std::int64_t repeats = 10;
   std::uint64_t seed = 1;
+  bool stratify = false;  // splits by iterative stratification (data/stratify.h); otherwise at random
   std::string test_views =
       "gaps";  // gaps: as the training rows; complete: rows for validation and test keep all views
   std::string scope =
       "all";  // all: exact rates over all rows (the authors' way); part: exact inside each part
-  std::string mechanism = "mcar";     // how instances come to be missing (data/mechanism.h): mcar, mnar, pattern
-  double strength = 2;                // of mnar
+  std::string mechanism = "mcar";  // how instances come to be missing (data/mechanism.h): mcar, mnar, pattern
+  double strength = 2;             // of mnar
   std::vector<std::string> patterns;  // "VIEW+VIEW=SHARE"
   void declare(Options& options);
 };

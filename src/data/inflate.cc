@@ -18,8 +18,7 @@ Inflate::Inflate(Bytes input, Wrapping wrapping, std::string where, std::uint64_
   const int bits = wrapping == Wrapping::zlib   ? MAX_WBITS
                    : wrapping == Wrapping::gzip ? MAX_WBITS + kGzip
                                                 : -MAX_WBITS;
-  if (inflateInit2(&stream_, bits) != Z_OK)
-    fail(Exit::failed, "{}: zlib cannot start", where_);
+  if (inflateInit2(&stream_, bits) != Z_OK) fail(Exit::failed, "{}: zlib cannot start", where_);
 }
 
 Inflate::~Inflate() {
@@ -44,8 +43,11 @@ std::size_t Inflate::read(std::span<std::byte> out) {
     done += got;
     produced_ += got;
     if (status == Z_STREAM_END) {
-      ended_ = !several_ || stream_.avail_in + input_.size() < 2 || (stream_.avail_in > 0 && *stream_.next_in != 0x1f);
-      if (!ended_ && inflateReset(&stream_) != Z_OK) fail(Exit::failed, "{}: zlib cannot start again", where_);
+      ended_ = !several_ || stream_.avail_in + input_.size() < 2 ||
+               (stream_.avail_in > 0 && *stream_.next_in != 0x1f);
+      if (!ended_ && inflateReset(&stream_) != Z_OK)
+        fail(Exit::failed, "{}: zlib cannot start again", where_);
+      if (ended_ && several_) refuse_leftovers();
     } else if (status != Z_OK || (got == 0 && stream_.avail_in == 0 && input_.empty())) {
       const std::uint64_t at = offset_ + size_ - input_.size() - stream_.avail_in;
       if (status == Z_BUF_ERROR || status == Z_OK)
@@ -55,6 +57,20 @@ std::size_t Inflate::read(std::span<std::byte> out) {
     }
   }
   return done;
+}
+
+// Tapes pad with zeros; anything else behind the last member belongs to a file that was damaged or joined badly.
+void Inflate::refuse_leftovers() const {
+  const auto rest = {Bytes(reinterpret_cast<const std::byte*>(stream_.next_in), stream_.avail_in), input_};
+  std::size_t left = 0;
+  bool padding = true;
+  for (const Bytes piece : rest) {
+    left += piece.size();
+    padding = padding && std::ranges::all_of(piece, [](std::byte b) { return b == std::byte{0}; });
+  }
+  if (!padding)
+    fail(Exit::data, "{}: {} bytes follow the end of the compressed data at byte {}; the file is damaged",
+         where_, left, offset_ + size_ - left);
 }
 
 void verify_expansion(Bytes input, Inflate::Wrapping wrapping, std::uint64_t claimed,

@@ -31,6 +31,8 @@ class Inflate {
   std::uint64_t produced() const { return produced_; }
 
  private:
+  void refuse_leftovers() const;
+
   Bytes input_;  // what zlib has not been given yet
   std::string where_;
   std::uint64_t offset_, produced_ = 0;

@@ -31,7 +31,7 @@ const std::vector<std::string>& default_methods() {
   static const std::vector<std::string> names = [] {
     std::vector<std::string> list = published_methods();
     list.back() = "mtd:authors";
-    list.insert(list.end(), {"prior", kDefaultMethod});
+    list.insert(list.end(), {"prior", "linear", "mlknn", kDefaultMethod});
     return list;
   }();
   return names;

@@ -44,7 +44,8 @@ struct BenchOptions {
   void settle(Options& options);  // after parsing: refuses flags that --folds leaves without a meaning
 };
 
-// The methods of the paper's comparison in its order, then the floor and our own network, which stand outside the ranks.
+// The methods of the paper's comparison in its order, then those outside the ranks: the floor, two everyday baselines,
+// our own network.
 const std::vector<std::string>& default_methods();
 
 }  // namespace lacuna

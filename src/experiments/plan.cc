@@ -10,6 +10,7 @@
 #include "base/text.h"
 #include "data/rates.h"
 #include "experiments/given_settings.h"
+#include "experiments/published.h"
 #include "experiments/settings_file.h"
 
 namespace lacuna {
@@ -193,8 +194,10 @@ class Planner {
     }
     for (const auto& method : methods_) {
       const Traits traits = make_method(method.name)->traits();
-      const bool beside =
-          method.name == "prior" || (options_.methods.empty() && method.name == kDefaultMethod);
+      // Whoever names methods compares them; by default the ranks are those of the paper's nine.
+      const auto& nine = published_methods();
+      const bool published = std::ranges::find(nine, method.name) != nine.end();
+      const bool beside = method.name == "prior" || (options_.methods.empty() && !published);
       methods.push_back({{"key", method.text()},
                          {"name", method.name},
                          {"title", method.title()},

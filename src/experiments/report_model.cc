@@ -27,7 +27,8 @@ TableCell number_or_dash(const json& value, int digits) {
 std::string interval_text(const json& interval) {
   if (!interval.is_array() || interval.size() != 2 || !interval[0].is_number() || !interval[1].is_number())
     return "";
-  return fmt::format("{:.3f} to {:.3f}", interval[0].get<double>(), interval[1].get<double>());
+  const double low = interval[0].get<double>(), high = interval[1].get<double>();
+  return std::isfinite(low) && std::isfinite(high) ? fmt::format("{:.3f} to {:.3f}", low, high) : "";
 }
 
 std::string lead_text(const ModelReport& report) {

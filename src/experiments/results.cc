@@ -107,7 +107,7 @@ class Styles {
     if (key.starts_with("prior")) return 11;
     const auto at = known_.find(key);
     if (at != known_.end()) return at->second;
-    static constexpr int kOrder[] = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10};
+    static constexpr int kOrder[] = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 12};
     const std::size_t next = known_.size() % std::size(kOrder);
     return known_[key] = kOrder[next];
   }

@@ -9,23 +9,24 @@
 namespace lacuna {
 namespace {
 
-// The twelve of the series were searched for: any two differ by at least 8 (100 times their distance in OKLab) as seen
+// The thirteen of the series were searched for: any two differ by at least 8 (100 times their distance in OKLab) as seen
 // with normal vision, without red cones and without green cones, and each has a contrast of 3 to the paper. Colour is
 // never alone: every series has a mark and a dash of its own, and its name stands beside it.
 struct Colour {
   const char *name, *light, *dark;
 };
 constexpr Colour kColours[] = {
-    {"paper", "#ffffff", "#14171c"}, {"ink", "#1b1f24", "#e6e9ee"},    {"soft", "#59626e", "#a3acb9"},
-    {"rule", "#d9dee5", "#333a44"},  {"faint", "#eef1f5", "#20252d"},  {"s0", "#0b5cad", "#63b0f4"},
-    {"s1", "#f95801", "#e98a7a"},    {"s2", "#3a4600", "#a88822"},     {"s3", "#d06db2", "#f85ab0"},
-    {"s4", "#7e58eb", "#1368e9"},    {"s5", "#9a5505", "#ecae30"},     {"s6", "#6e9a65", "#9dfe87"},
-    {"s7", "#b80f79", "#cd3e62"},    {"s8", "#2f1790", "#875ca5"},     {"s9", "#661f53", "#fcb6d6"},
-    {"s10", "#5c94f0", "#967dfa"},   {"s11", "#1b1f24", "#e6e9ee"},    {"warm", "#c8500a", "#ff965c"},
-    {"cold", "#0b5cad", "#63b0f4"},  {"onheat", "#ffffff", "#0c0e11"},
+    {"paper", "#ffffff", "#14171c"}, {"ink", "#1b1f24", "#e6e9ee"},   {"soft", "#59626e", "#a3acb9"},
+    {"rule", "#d9dee5", "#333a44"},  {"faint", "#eef1f5", "#20252d"}, {"s0", "#0b5cad", "#63b0f4"},
+    {"s1", "#f95801", "#e98a7a"},    {"s2", "#3a4600", "#a88822"},    {"s3", "#d06db2", "#f85ab0"},
+    {"s4", "#7e58eb", "#1368e9"},    {"s5", "#9a5505", "#ecae30"},    {"s6", "#6e9a65", "#9dfe87"},
+    {"s7", "#b80f79", "#cd3e62"},    {"s8", "#2f1790", "#875ca5"},    {"s9", "#661f53", "#fcb6d6"},
+    {"s10", "#5c94f0", "#967dfa"},   {"s11", "#1b1f24", "#e6e9ee"},   {"s12", "#0000dc", "#3c7008"},
+    {"warm", "#c8500a", "#ff965c"},  {"cold", "#0b5cad", "#63b0f4"},  {"onheat", "#ffffff", "#0c0e11"},
 };
-constexpr const char* kDash[kSeriesStyles] = {"none", "7 3", "2 2.5", "9 3 2 3",     "5 2",   "1.5 2 6 2",
-                                              "12 4", "4 4", "1 4",   "8 2 1 2 1 2", "3 1.5", "10 2 3 2"};
+constexpr const char* kDash[kSeriesStyles] = {"none",      "7 3",      "2 2.5",      "9 3 2 3", "5 2",
+                                              "1.5 2 6 2", "12 4",     "4 4",        "1 4",     "8 2 1 2 1 2",
+                                              "3 1.5",     "10 2 3 2", "6 2 2 2 2 2"};
 
 constexpr std::string_view kFont =
     "ui-sans-serif,system-ui,-apple-system,'Segoe UI',Roboto,'Noto Sans','Liberation Sans','DejaVu "
@@ -215,6 +216,9 @@ void Svg::mark(double x, double y, int series, std::string_view tip, double size
       break;
     case 11:
       path = shape({{0, 1.2}, {1.1, -.8}, {-1.1, -.8}}), style = "open";
+      break;
+    case 12:  // an hourglass
+      path = shape({{-1, -1.1}, {1, -1.1}, {-1, 1.1}, {1, 1.1}});
       break;
     default:
       path = shape({{-1, -.3},

@@ -17,7 +17,7 @@ std::string escape_xml(std::string_view text);
 std::string plot_style();
 std::string page_colours();
 
-constexpr int kSeriesStyles = 12;  // classes s0..s11 (colour), each with a mark and a dash of its own
+constexpr int kSeriesStyles = 13;  // classes s0..s12 (colour), each with a mark and a dash of its own
 
 class Svg {
  public:

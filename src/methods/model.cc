@@ -122,7 +122,8 @@ void Model::fit(const Selection& train_rows, const Selection& val_rows, FitConte
     Matrix<std::int8_t> truth = truth_of(val_items);
     validation_ = evaluate(scores, truth, decided);
     calibration_ = Calibration::fit(scores, truth, method_->traits().probabilities, aim);
-    if (const double floor = floor_ap(train_items, val_items); validation_->ap < floor)
+    // A difference that three digits do not show is no news.
+    if (const double floor = floor_ap(train_items, val_items); validation_->ap < floor - .001)
       context.remark(
           fmt::format("{} ended below the floor: AP {:.3f} on the validation rows, where the labels' "
                       "frequencies alone give {:.3f}; "
@@ -177,7 +178,8 @@ std::vector<ViewShape> Model::view_shapes(const std::string& empty) const {
     if (empty == "zero") shape.fill.assign(view.count, 0.f);
     if (empty != "mean") continue;
     if (view.means.empty())
-      fail(Exit::mismatch, "the model holds no means of its training rows; use --empty zero, or train it again");
+      fail(Exit::mismatch,
+           "the model holds no means of its training rows; use --empty zero, or train it again");
     shape.fill = view.means;
   }
   return shapes;

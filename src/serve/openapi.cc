@@ -23,9 +23,14 @@ Json refusal(const char* about) {
 
 // An operation with its answers; all may be refused in the same ways.
 Json operation(const char* about, const Json& good, Json more = Json::object()) {
-  Json result = {
-      {"summary", about},
-      {"responses", {{"200", good}, {"401", refusal("A token is wanted.")}, {"404", refusal("Not there.")}}}};
+  Json result = {{"summary", about},
+                 {"responses",
+                  {{"200", good},
+                   {"401", refusal("A token is wanted.")},
+                   {"404", refusal("Not there.")},
+                   {"405", refusal("Another method is wanted; the detail names it.")},
+                   {"421", refusal("The Host header is not a name of this server.")},
+                   {"431", refusal("The headers are too long.")}}}};
   for (const auto& [key, value] : more.items()) result[key] = value;
   return result;
 }
@@ -35,6 +40,7 @@ Json prediction(const char* about, const Json& good, const Json& body, const Jso
       refusal("The request does not fit the model; the detail names the view and both sizes.");
   result["responses"]["408"] = refusal("The request came too slowly.");
   result["responses"]["413"] = refusal("Too many bytes or rows; send the request in parts.");
+  result["responses"]["415"] = refusal("The body is compressed or encoded in a way that is not read.");
   result["responses"]["503"] = refusal("Too much is waiting already; Retry-After says when to try again.");
   return result;
 }
@@ -166,7 +172,10 @@ Json document() {
          {{"title", {{"type", "string"}}},
           {"status", {{"type", "integer"}}},
           {"detail", {{"type", "string"}}},
-          {"error", text("The same as detail.")}}}}}};
+          {"error", text("The same as detail.")},
+          {"view", text("The view that does not fit, where one can be named.")},
+          {"columns", {{"type", "integer"}, {"description", "Its columns in the request."}}},
+          {"expected", {{"type", "integer"}, {"description", "Its columns in the model."}}}}}}}};
   return {
       {"openapi", "3.1.0"},
       {"info",
