@@ -1,6 +1,6 @@
 // Rooms include downward only: cli, capi -> experiments -> methods -> nn -> data -> ops -> base. Data stands above
 // ops because the preparation of views needs products and decompositions; ops knows nothing of data. cuda is a library
-// of its own behind ops, which nobody includes.
+// of its own behind ops, mpi one behind base; nobody includes them.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -19,6 +19,7 @@ const std::map<std::string, std::vector<std::string>> kMayInclude = {
     {"base", {"base"}},
     {"ops", {"base", "ops"}},
     {"cuda", {"base", "ops", "cuda"}},
+    {"mpi", {"base"}},
     {"data", {"base", "ops", "data"}},
     {"nn", {"base", "ops", "data", "nn"}},
     {"methods", {"base", "ops", "data", "nn", "methods"}},

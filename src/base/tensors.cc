@@ -53,12 +53,7 @@ Tensor borrow(std::span<const T> values) {
   return {type_name<T>(), {values.size()}, std::as_bytes(values), 0, nullptr};
 }
 
-// The bytes of a tensor without gaps, and the runs of memory that hold them.
-std::uint64_t size_of(const Tensor& tensor) {
-  std::uint64_t size = element_size(tensor.type);
-  for (const std::uint64_t extent : tensor.shape) size *= extent;
-  return size;
-}
+// The runs of memory that hold the bytes of a tensor.
 template <class F>
 void each_run(const Tensor& tensor, F&& use) {
   if (tensor.stride == 0) return use(tensor.bytes);
@@ -92,6 +87,19 @@ void copy_out(const Tensor& tensor, const std::string& path, const std::string& 
 }
 
 }  // namespace
+
+std::uint64_t size_of(const Tensor& tensor) {
+  std::uint64_t size = element_size(tensor.type);
+  for (const std::uint64_t extent : tensor.shape) size *= extent;
+  return size;
+}
+
+std::vector<std::byte> packed(const Tensor& tensor) {
+  std::vector<std::byte> bytes;
+  bytes.reserve(size_of(tensor));
+  each_run(tensor, [&](Bytes run) { bytes.insert(bytes.end(), run.begin(), run.end()); });
+  return bytes;
+}
 
 void Tensors::put(const std::string& name, MatrixView<const float> matrix) { tensors_[name] = borrow(matrix); }
 void Tensors::put(const std::string& name, MatrixView<const double> matrix) { tensors_[name] = borrow(matrix); }

@@ -23,6 +23,9 @@ struct Tensor {
   std::shared_ptr<const void> owner;    // keeps the bytes alive; null = borrowed by put(), valid until written
 };
 
+std::uint64_t size_of(const Tensor& tensor);          // bytes, without gaps
+std::vector<std::byte> packed(const Tensor& tensor);  // the bytes themselves, without gaps
+
 class Tensors {
  public:
   nlohmann::json metadata = nlohmann::json::object();  // kept as one JSON text under __metadata__."lacuna"
@@ -36,6 +39,8 @@ class Tensors {
   void put(const std::string& name, std::span<const std::uint64_t> values);
   // Owns.
   void put_copy(const std::string& name, MatrixView<const float> matrix);
+  // As it is, with its owner.
+  void put(const std::string& name, Tensor tensor) { tensors_[name] = std::move(tensor); }
 
   // All tensors of `from` under prefixed names (memory shared or borrowed as in `from`; its metadata is left), and back.
   void put_all(const std::string& prefix, const Tensors& from);

@@ -33,7 +33,8 @@ class Dicnet final : public TwoChannelMethod {
   }
 
   Traits traits() const override {
-    return {.name = "dicnet", .title = "DICNet", .source = "AAAI 2023", .probabilities = true};
+    return {
+        .name = "dicnet", .title = "DICNet", .source = "AAAI 2023", .divides = true, .probabilities = true};
   }
 
   void declare(Options& o) override {

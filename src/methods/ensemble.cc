@@ -45,6 +45,7 @@ class MemberContext final : public FitContext {
   bool stopping() override { return outer_.stopping(); }
   const Tensors* resume_from() override { return state_ ? &*state_ : nullptr; }
   void remark(const std::string& text) override { outer_.remark(text); }
+  const Ranks& ranks() const override { return outer_.ranks(); }
 
  private:
   FitContext& outer_;

@@ -48,7 +48,8 @@ std::uint64_t machine_memory() {
 }
 
 void announce_cost(const Method& method, const FitSize& size, FitContext& context) {
-  const Cost cost = method.cost(size);
+  const double ranks = context.ranks().size();  // each takes its share
+  const Cost cost{method.cost(size).core_seconds / ranks, method.cost(size).bytes / ranks};
   const auto memory = static_cast<double>(machine_memory());
   if (cost.bytes > memory)
     fail(Exit::failed,

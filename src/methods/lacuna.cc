@@ -95,6 +95,7 @@ Traits Lacuna::traits() const {
   return {.name = "lacuna",
           .title = "Lacuna",
           .source = "this program",
+          .divides = true,
           .probabilities = true,
           .prepare = "root-pca"};
 }

@@ -28,6 +28,7 @@ struct Traits {
   bool missing_views = true;        // false: missing views are filled with the mean (FillMissing)
   bool missing_labels = true;       // false: unknown labels count as 0 (FillMissing)
   bool iterative = true;            // can be resumed
+  bool divides = false;             // its training can be divided among ranks
   bool probabilities = false;       // scores lie in [0, 1]
   bool reconstructed = false;       // no source was to be had: ours after descriptions
   std::string prepare = "zscore";   // default preparation

@@ -26,6 +26,16 @@ std::vector<float> prior_of(const Items& items) {
   return prior;
 }
 
+void check_ranks(const Traits& traits, const Ranks& ranks) {
+  if (ranks.alone() || traits.divides) return;
+  std::vector<std::string> able;
+  for (const auto& name : method_names())
+    if (make_method(name)->traits().divides) able.push_back(name);
+  fail(Exit::usage,
+       "method {} is not divided among ranks, and there are {}; start it without mpirun, or use {}",
+       traits.name, ranks.size(), join(able, ", "));
+}
+
 }  // namespace
 
 struct Model::Validated {
@@ -94,6 +104,7 @@ void Model::fit(const Selection& train_rows, const Selection& val_rows, FitConte
   if (train.data->labels.empty()) fail(Exit::data, "{} has no labels to learn from", train.data->name);
   if (train.rows.empty()) fail(Exit::data, "{}: no rows to learn from", train.data->name);
   const Aim aim = Aim::parse(settings_->aim);
+  check_ranks(method_->traits(), context.ranks());
   for (const std::string& note : check_learnable(train, val)) context.remark(note);
   make_members();
   columns_ = Columns::fit(train);

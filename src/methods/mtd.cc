@@ -125,7 +125,7 @@ void PresetNetwork::put_in_place(const std::string& preset, const std::vector<Se
 }
 
 Traits Mtd::traits() const {
-  return {.name = "mtd", .title = "MTD", .source = "NeurIPS 2023", .probabilities = true};
+  return {.name = "mtd", .title = "MTD", .source = "NeurIPS 2023", .divides = true, .probabilities = true};
 }
 
 // What the paper's own study varies is worth tuning.

@@ -16,6 +16,16 @@ const char* precision_name(Precision precision) {
   return precision == Precision::bf16 ? "bf16" : "f32";
 }
 
+// What a network for predictions needs.
+void read(const Tensors& file, Network& network) {
+  const auto get = [&](const std::string& name, MatrixView<float> to) {
+    get_tensor(network.engine(), file, name, to);
+  };
+  network.visit([&](const std::string& name, ParameterView<float> p, bool) { get(name, p.value); });
+  network.visit_buffers([&](const std::string& name, MatrixView<float> buffer) { get(name, buffer); });
+  network.settle();
+}
+
 }  // namespace
 
 void NetworkMethod::declare_precision(Options& options) {
@@ -33,6 +43,7 @@ Precision NetworkMethod::chosen() const {
 
 void NetworkMethod::fit(const Items& train, const Items& val, FitContext& context) {
   NetworkShape shape{.columns = {}, .labels = train.labels(), .training_rows = train.rows()};
+  shape.ranks = &context.ranks();
   for (const auto& X : train.X) shape.columns.push_back(X.cols());
   used_ = chosen();
   if (const Tensors* state = context.resume_from()) {  // goes on as it began, on whatever machine
@@ -44,10 +55,24 @@ void NetworkMethod::fit(const Items& train, const Items& val, FitContext& contex
   try {
     train_network(*network_, train, val, train_options_, context);
   } catch (const Diverged& diverged) {
-    if (diverged.kept) network_->settle();
+    if (diverged.kept) settle(shape);
     throw;
   }
-  network_->settle();  // predictions are those of the file from here on, bit for bit
+  settle(shape);
+}
+
+// Predictions are those of the file from here on, bit for bit. A network that was divided for its training becomes whole
+// on every rank: from here on each of them can do without the others.
+void NetworkMethod::settle(const NetworkShape& shape) {
+  trained_parameters_ = network_->parameters();
+  if (network_->ranks().alone()) return network_->settle();
+  Tensors file;
+  NetworkMethod::save(file);  // of the network alone
+  gather(network_->ranks(), Wanted::by_everyone, file);
+  NetworkShape whole{.columns = shape.columns, .labels = shape.labels, .prediction_only = true};
+  auto network = make_network(whole, 0);
+  read(file, *network);
+  network_ = std::move(network);
 }
 
 void NetworkMethod::predict(const Items& items, MatrixView<float> scores) const {
@@ -76,12 +101,7 @@ void NetworkMethod::load(const Tensors& file, const ItemShape& items) {
   for (const auto& [name, tensor] : file.all()) shape.most_parameters += tensor.bytes.size() / sizeof(float);
   used_ = chosen();
   network_ = make_network(shape, 0);
-  const auto get = [&](const std::string& name, MatrixView<float> to) {
-    get_tensor(network_->engine(), file, name, to);
-  };
-  network_->visit([&](const std::string& name, ParameterView<float> p, bool) { get(name, p.value); });
-  network_->visit_buffers([&](const std::string& name, MatrixView<float> buffer) { get(name, buffer); });
-  network_->settle();
+  read(file, *network_);
 }
 
 }  // namespace lacuna

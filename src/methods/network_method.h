@@ -19,7 +19,9 @@ class NetworkMethod : public Method {
   void predict_sets(const Items& items, const ViewSets& sets, MatrixView<float> values) const override;
   void save(Tensors& file) const override;
   void load(const Tensors& file, const ItemShape& shape) override;
-  std::uint64_t parameters() const override { return network_ ? network_->parameters() : 0; }
+  std::uint64_t parameters() const override {
+    return trained_parameters_ > 0 ? trained_parameters_ : network_ ? network_->parameters() : 0;
+  }
 
  protected:
   virtual std::unique_ptr<Network> make_network(const NetworkShape& shape, std::uint64_t seed) const = 0;
@@ -31,10 +33,12 @@ class NetworkMethod : public Method {
 
  private:
   Precision chosen() const;
+  void settle(const NetworkShape& shape);  // after training
 
   std::string precision_ = "auto";  // auto, f32, bf16
   Precision used_ = Precision::f32;
   std::unique_ptr<Network> network_;
+  std::uint64_t trained_parameters_ = 0;  // after fit(): those that only training needs included
 };
 
 }  // namespace lacuna

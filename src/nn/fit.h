@@ -6,6 +6,7 @@
 #include <string>
 
 #include "base/error.h"
+#include "base/ranks.h"
 #include "base/tensors.h"
 #include "base/threads.h"
 #include "data/metrics.h"
@@ -60,6 +61,8 @@ class FitContext {
   // The state to continue from, or null for a fresh start. A method that gets one must end with the same bits
   // as an uninterrupted run.
   virtual const Tensors* resume_from() { return nullptr; }
+  // Those that fit together with this process, if it is not alone: networks divide themselves among them.
+  virtual const Ranks& ranks() const { return one_rank(); }
 };
 
 // Thrown by fit when a loss is no longer a number. `kept` says that the best state before it is in place, so

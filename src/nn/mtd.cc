@@ -27,6 +27,13 @@ std::vector<std::size_t> chain_widths(std::size_t in, const std::vector<std::str
   return widths;
 }
 
+double weights_of(const std::vector<std::size_t>& widths) {
+  double sum = 0;
+  for (std::size_t l = 0; l + 1 < widths.size(); ++l)
+    sum += static_cast<double>(widths[l]) * static_cast<double>(widths[l + 1]);
+  return sum;
+}
+
 }  // namespace
 
 template <class T>
@@ -52,31 +59,30 @@ MtdNetwork<T>::MtdNetwork(const MtdOptions& options, const NetworkShape& shape, 
   if (shape_.columns.empty()) fail(Exit::data, "a network needs at least one view");
   if (shape_.labels == 0) fail(Exit::data, "a network needs at least one label");
   const char* channel_names[] = {"shared", "private"};
-  std::size_t chain = 0;
-  const auto next_layers = [&] { return static_cast<std::uint32_t>(chain++ * kLayersPerChain); };
+  const auto layers_of = [](std::size_t chain) {
+    return static_cast<std::uint32_t>(chain * kLayersPerChain);
+  };
   views_.resize(shape_.columns.size());
+  divide();
   for (std::size_t v = 0; v < views_.size(); ++v) {
     View& view = views_[v];
-    const std::size_t d = shape_.columns[v];
     view.encoders.resize(channels());
     view.norms.resize(channels());
     for (std::size_t c = 0; c < channels(); ++c) {
       const std::string name = fmt::format("{}.{}", channel_names[c], v);
-      view.encoders[c].add(
-          parameters_, name,
-          chain_widths(d, options_.encoder_widths, embedding_, d, embedding_, options_.width), true,
-          next_layers());
+      parameters_.here(division_.mine(encoder(v, c)));
+      view.encoders[c].add(parameters_, name, encoder_widths(v), true, layers_of(encoder(v, c)));
       view.norms[c].add(*ops_, parameters_, name + ".norm", embedding_, end_norm_);
     }
   }
+  parameters_.here(true);
   classifier_.add(parameters_, "classifier", embedding_, shape_.labels, true);
   for (std::size_t v = 0; v < views_.size(); ++v) {
-    const std::size_t d = shape_.columns[v];
+    parameters_.here(decodes_here(v));
     if (decodes())
-      views_[v].decoder.add(
-          parameters_, fmt::format("decoder.{}", v),
-          chain_widths(embedding_, options_.decoder_widths, d, d, embedding_, options_.width), false,
-          next_layers());
+      views_[v].decoder.add(parameters_, fmt::format("decoder.{}", v), decoder_widths(v), false,
+                            layers_of(decoder(v)));
+    parameters_.here(classifies_here(v));
     if (classifies_views())
       views_[v].classifier.add(parameters_, fmt::format("view_classifier.{}", v), embedding_, shape_.labels,
                                false);
@@ -99,6 +105,52 @@ template <class T>
 MtdNetwork<T>::~MtdNetwork() = default;
 
 template <class T>
+std::vector<std::size_t> MtdNetwork<T>::encoder_widths(std::size_t v) const {
+  const std::size_t d = shape_.columns[v];
+  return chain_widths(d, options_.encoder_widths, embedding_, d, embedding_, options_.width);
+}
+
+template <class T>
+std::vector<std::size_t> MtdNetwork<T>::decoder_widths(std::size_t v) const {
+  const std::size_t d = shape_.columns[v];
+  return chain_widths(embedding_, options_.decoder_widths, d, d, embedding_, options_.width);
+}
+
+template <class T>
+void MtdNetwork<T>::divide() {
+  const std::size_t view_count = views_.size();
+  std::vector<double> costs(view_count * (channels() + (decodes() ? 1 : 0)));
+  for (std::size_t v = 0; v < view_count; ++v) {
+    for (std::size_t c = 0; c < channels(); ++c) costs[encoder(v, c)] = weights_of(encoder_widths(v));
+    if (classifies_views()) costs[encoder(v, 0)] += weights_of({embedding_, shape_.labels});
+    if (decodes()) costs[decoder(v)] = weights_of(decoder_widths(v));
+  }
+  const Ranks& ranks = shape_.ranks != nullptr ? *shape_.ranks : one_rank();
+  if (!ranks.alone() && !ops_->on_host())
+    fail(Exit::usage, "several ranks compute on their CPUs only; use --device cpu");
+  division_ = Division(ranks, costs);
+}
+
+template <class T>
+bool MtdNetwork<T>::encodes_here(std::size_t v) const {
+  for (std::size_t c = 0; c < channels(); ++c)
+    if (division_.mine(encoder(v, c))) return true;
+  return false;
+}
+
+template <class T>
+bool MtdNetwork<T>::reads_here(std::size_t v) const {
+  return encodes_here(v) ||
+         (decodes_here(v) && options_.reconstruction_target == ReconstructionTarget::masked);
+}
+
+template <class T>
+Ranks::Part MtdNetwork<T>::part_of(std::size_t chain, MatrixView<T> rows, int reader) const {
+  assert(rows.rows < 2 || rows.stride == rows.cols);
+  return {rows.data, rows.rows * rows.cols * sizeof(T), division_.owner(chain), reader};
+}
+
+template <class T>
 void MtdNetwork<T>::keep(OptimiserState state) {
   parameters_.keep(*ops_, state);
   soft_labels_.keep(*ops_, options_, shape_.training_rows, shape_.labels);
@@ -108,7 +160,8 @@ template <class T>
 void MtdNetwork<T>::visit_buffers(typename BasicNetwork<T>::BufferVisitor visitor) {
   for (std::size_t v = 0; v < views_.size(); ++v)
     for (std::size_t c = 0; c < channels(); ++c)
-      if (const MatrixView<T> running = views_[v].norms[c].running(); !running.empty())
+      if (const MatrixView<T> running = views_[v].norms[c].running();
+          !running.empty() && division_.mine(encoder(v, c)))
         visitor(fmt::format("{}.{}.norm.running", c == 0 ? "shared" : "private", v), running);
   soft_labels_.visit(visitor);
 }
@@ -132,17 +185,21 @@ void MtdNetwork<T>::reserve(std::size_t rows) {
   for (std::size_t v = 0; v < view_count; ++v) {
     for (auto* block : {&m.blocks[v], &m.targets[v]}) block->rows.reserve(rows);
     m.blocks[v].fragments.reserve(rows + 1);
-    m.X.emplace_back(engine, rows + 1, shape_.columns[v]);
-    for (const auto& encoder : views_[v].encoders) {
-      m.encoders[v].push_back(encoder.memory(engine, rows + 1));
+    m.X.emplace_back(engine, reads_here(v) ? rows + 1 : 0, shape_.columns[v]);
+    for (std::size_t c = 0; c < channels(); ++c) {
+      const Chain<T>& chain = views_[v].encoders[c];
+      const bool encodes = division_.mine(encoder(v, c)), used = encodes || (c == 0 && decodes_here(v));
+      m.encoders[v].push_back(encodes ? chain.memory(engine, rows + 1) : ChainMemory<T>());
       const std::size_t widest =
-          std::max({embedding_, encoder.widest(), decodes() ? views_[v].decoder.widest() : 0});
-      for (auto& buffer : m.scratch.emplace_back().buffers) buffer = Buffer<T>(engine, rows + 1, widest);
+          std::max({embedding_, chain.widest(), decodes() ? views_[v].decoder.widest() : 0});
+      for (auto& buffer : m.scratch.emplace_back().buffers)
+        buffer = Buffer<T>(engine, used ? rows + 1 : 0, widest);
     }
     if (!decodes()) continue;
-    m.decoders.push_back(views_[v].decoder.memory(engine, rows));
+    const std::size_t decoded = decodes_here(v) ? rows : 0;
+    m.decoders.push_back(decodes_here(v) ? views_[v].decoder.memory(engine, rows) : ChainMemory<T>());
     for (auto* buffers : {&m.reconstruction, &m.target})
-      buffers->emplace_back(engine, rows, shape_.columns[v]);
+      buffers->emplace_back(engine, decoded, shape_.columns[v]);
   }
   for (std::size_t c = 0; c < channels(); ++c) {
     for (auto* matrix : {&m.U[c], &m.S[c], &m.dS[c]}) *matrix = EngineMatrix<T>(engine, stack, embedding_);
@@ -163,9 +220,9 @@ void MtdNetwork<T>::reserve(std::size_t rows) {
   std::iota(m.noise_rows.begin(), m.noise_rows.end(), 0u);
   for (std::size_t v = 0; v < view_count; ++v) {
     Random random(seed_, Purpose::initialise, kNoiseLayer + static_cast<std::uint32_t>(v));
-    Matrix<float> noise(rows, shape_.columns[v]);
+    Matrix<float> noise(reads_here(v) ? rows : 0, shape_.columns[v]);
     for (float& x : noise.values()) x = random.normal();
-    upload<float>(engine, noise, m.noise.emplace_back(engine, rows, shape_.columns[v]));
+    upload<float>(engine, noise, m.noise.emplace_back(engine, noise.rows(), shape_.columns[v]));
   }
 }
 
@@ -224,7 +281,8 @@ void MtdNetwork<T>::plan(const Batch& batch) {
     block.rows_piece = m.parcel.put(std::span<const std::uint32_t>(block.rows));
     block.fragments_piece = m.parcel.put(std::span<const Fragment>(block.fragments));
     target.rows_piece = m.parcel.put(std::span<const std::uint32_t>(target.rows));
-    if (m.X_forms[v] == nullptr && !items.background(v).empty() && end_norm_ != EndNorm::batch_noise)
+    if (reads_here(v) && m.X_forms[v] == nullptr && !items.background(v).empty() &&
+        end_norm_ != EndNorm::batch_noise)
       m.X_forms[v] = ops_->input_form(m.capacity + 1, shape_.columns[v]);
   }
   m.parcel.send(*ops_);

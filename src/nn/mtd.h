@@ -8,6 +8,7 @@
 #include <span>
 #include <vector>
 
+#include "nn/division.h"
 #include "nn/layers.h"
 #include "nn/mtd_options.h"
 #include "nn/network.h"
@@ -30,6 +31,7 @@ class MtdNetwork final : public BasicNetwork<T> {
   void start(const Batch& batch, const UpdateRule& rule) override;
   Losses finish() override { return tally_.read(); }
   const Engine& engine() const override { return *ops_; }
+  const Ranks& ranks() const override { return division_.ranks(); }
   void predict(const Items& items, MatrixView<T> scores) const override;
   bool predict_sets(const Items& items, const ViewSets& sets, MatrixView<T> logits) const override;
   bool fused(const Items& items, typename BasicNetwork<T>::FusedSink sink) const override;
@@ -55,6 +57,19 @@ class MtdNetwork final : public BasicNetwork<T> {
     Chain<T> decoder;
     Linear<T> classifier;
   };
+  void divide();                                                 // before any parameter is added
+  std::vector<std::size_t> encoder_widths(std::size_t v) const;  // input, hidden, output
+  std::vector<std::size_t> decoder_widths(std::size_t v) const;
+  // Chains by number: the encoders of all views and channels, then the decoders. The classifier of a view goes with its
+  // first encoder.
+  std::size_t encoder(std::size_t v, std::size_t c) const { return v * channels() + c; }
+  std::size_t decoder(std::size_t v) const { return views_.size() * channels() + v; }
+  bool classifies_here(std::size_t v) const { return classifies_views() && division_.mine(encoder(v, 0)); }
+  bool encodes_here(std::size_t v) const;  // in any channel
+  bool decodes_here(std::size_t v) const { return decodes() && division_.mine(decoder(v)); }
+  bool reads_here(std::size_t v) const;  // the masked rows of the view
+  // A part of a stack that a chain computes, for all ranks or for one.
+  Ranks::Part part_of(std::size_t chain, MatrixView<T> rows, int reader = Ranks::kEveryone) const;
   struct Memory;     // everything a step writes besides parameters
   struct Embedding;  // what a prediction writes
 
@@ -80,6 +95,7 @@ class MtdNetwork final : public BasicNetwork<T> {
 
   MtdOptions options_;
   NetworkShape shape_;
+  Division division_;
   std::size_t embedding_ = 0;
   EndNorm end_norm_ = EndNorm::none;
   std::uint64_t seed_ = 0;

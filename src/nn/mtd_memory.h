@@ -63,6 +63,7 @@ struct MtdNetwork<T>::Memory {
 
   std::vector<PingPong<T>> scratch;  // per view and channel
 
+  std::vector<Ranks::Part> parts;  // what ranks exchange
   // Lists of jobs, one for each use, whose memory is kept.
   std::vector<GatherJob<T>> gathers;
   std::vector<ChainForward<T>> forwards;

@@ -18,8 +18,12 @@ void MtdNetwork<T>::encode(const Batch& batch) {
   m.gathers.clear();
   m.forwards.clear();
   m.norms.clear();
+  m.parts.clear();
   for (std::size_t v = 0; v < views_.size(); ++v) {
     const auto& block = m.blocks[v];
+    for (std::size_t c = 0; c < channels(); ++c)
+      m.parts.push_back(part_of(encoder(v, c), m.S[c].view().slice(block.offset, block.rows.size())));
+    if (!reads_here(v)) continue;
     const MatrixView<T> X = m.X[v].take(block.total(), shape_.columns[v]);
     m.gathers.push_back({.source = batch.items->X_on(*ops_, v),
                          .rows = m.rows(block),
@@ -28,6 +32,7 @@ void MtdNetwork<T>::encode(const Batch& batch) {
                          .out = X,
                          .form = m.X_forms[v].get()});
     for (std::size_t c = 0; c < channels(); ++c) {
+      if (!division_.mine(encoder(v, c))) continue;
       const auto part = [&](EngineMatrix<T>& stack) {
         return stack.view().slice(block.offset, block.total());
       };
@@ -41,6 +46,7 @@ void MtdNetwork<T>::encode(const Batch& batch) {
   gather_noise();
   forward<T>(*ops_, parameters_, m.forwards, options_.hidden_dropout, {batch.seed, batch.step, 0, {}});
   norm_forward<T>(*ops_, end_norm_, m.norms, norm_);
+  ranks().exchange(m.parts);  // from here on every rank has all embeddings
 }
 
 // The k-th missing instance of a view in the batch gets row k of the view's noise, which is drawn once.
@@ -50,7 +56,7 @@ void MtdNetwork<T>::gather_noise() {
   m.gathers.clear();
   for (std::size_t v = 0; v < views_.size(); ++v) {
     const auto& block = m.blocks[v];
-    if (block.noise == 0) continue;
+    if (block.noise == 0 || !reads_here(v)) continue;
     const MatrixView<T> X = m.X[v].take(block.total(), shape_.columns[v]);
     m.gathers.push_back({.source = m.noise[v].view(),
                          .rows = m.parcel.at(m.noise_piece).first(block.noise),
@@ -65,9 +71,11 @@ void MtdNetwork<T>::encode_backward(const UpdateRule& rule) {
   m.backwards.clear();
   m.norms_back.clear();
   for (std::size_t v = 0; v < views_.size(); ++v) {
+    if (!encodes_here(v)) continue;
     const auto& block = m.blocks[v];
     const MatrixView<const T> X = m.X[v].take(block.total(), shape_.columns[v]);
     for (std::size_t c = 0; c < channels(); ++c) {
+      if (!division_.mine(encoder(v, c))) continue;
       const auto part = [&](EngineMatrix<T>& stack) {
         return stack.view().slice(block.offset, block.total());
       };
@@ -146,9 +154,17 @@ void MtdNetwork<T>::decode(const Batch& batch, const UpdateRule& rule, double* v
   m.forwards.clear();
   m.backwards.clear();
   m.reconstructions.clear();
+  m.parts.clear();
   for (std::size_t v = 0; v < views_.size(); ++v) {
     const auto& block = fused ? m.targets[v] : m.blocks[v];
     const std::size_t r = block.rows.size(), d = shape_.columns[v];
+    // Gradients go to all who fuse, or to those that encode the view; losses to everybody.
+    m.parts.push_back({values + v, sizeof(double), division_.owner(decoder(v))});
+    for (std::size_t c = 0; c < (fused ? 1 : decoded); ++c)
+      if (c == 0 || division_.owner(encoder(v, c)) != division_.owner(encoder(v, 0)))
+        m.parts.push_back(part_of(decoder(v), dD.slice(block.offset, r),
+                                  fused ? Ranks::kEveryone : division_.owner(encoder(v, c))));
+    if (!decodes_here(v)) continue;
     const MatrixView<T> input = D.slice(block.offset, r), reconstruction = m.reconstruction[v].take(r, d);
     const MatrixView<T> target = clean ? m.target[v].take(r, d) : m.X[v].take(r, d);
     if (clean)
@@ -162,6 +178,7 @@ void MtdNetwork<T>::decode(const Batch& batch, const UpdateRule& rule, double* v
   forward<T>(*ops_, parameters_, m.forwards, 0, {});
   ops_->reconstruction_loss(m.reconstructions, b, options_.gamma);
   backward<T>(*ops_, parameters_, m.backwards, 0, rule);
+  ranks().exchange(m.parts);
   if (fused) {
     ops_->collect(dD, target_slots, Share::sum, true, m.dF.view().top(b));
   } else {
@@ -184,8 +201,11 @@ void MtdNetwork<T>::classify_views(const Batch& batch, const UpdateRule& rule, d
   m.classifiers.clear();
   m.classifiers_back.clear();
   m.dropouts.clear();
+  m.parts.clear();
   for (std::size_t v = 0; v < views_.size(); ++v) {
     const auto& block = m.blocks[v];
+    m.parts.push_back(part_of(encoder(v, 0), part(m.view_logits, block)));
+    if (!classifies_here(v)) continue;
     m.dropouts.push_back(
         {{batch.seed, batch.step, kViewDropoutLayer + static_cast<std::uint32_t>(v), m.rows(block)},
          part(m.V, block)});
@@ -198,6 +218,7 @@ void MtdNetwork<T>::classify_views(const Batch& batch, const UpdateRule& rule, d
   }
   if (rate > 0) ops_->dropout(rate, m.dropouts);
   ops_->linear_forward(m.classifiers);
+  ranks().exchange(m.parts);  // the loss is one number over all views
   ops_->view_loss(m.logits.view().top(b), labels(batch), m.slots_of(m.slots_piece), options_.view_teacher,
                   options_.view_weight, m.view_logits.view().top(N), value);
   ops_->linear_backward(m.classifiers_back, rule);
@@ -223,6 +244,7 @@ struct MtdNetwork<T>::Embedding {
   std::vector<GatherJob<T>> gathers;
   std::vector<ChainPrediction<T>> chains;
   std::vector<NormForward<T>> norms;
+  std::vector<Ranks::Part> parts;  // what ranks exchange
 
   Embedding(const MtdNetwork& network, std::size_t most)
       : slots_here(most, network.views_.size()),
@@ -287,9 +309,13 @@ void MtdNetwork<T>::embed(const Items& items, std::size_t begin, std::size_t cou
     e.chains.clear();
     e.norms.clear();
   };
+  e.parts.clear();
   offset = 0;
-  for (std::size_t v = 0; v < m; ++v) {
+  for (std::size_t v = 0; v < m; offset += e.rows[v].size(), ++v) {
     const std::size_t r = e.rows[v].size(), at = e.together ? v : 0;
+    for (std::size_t c = 0; c < channels(); ++c)
+      e.parts.push_back(part_of(encoder(v, c), e.S[c].view().slice(offset, r)));
+    if (!encodes_here(v)) continue;
     const MatrixView<T> X = e.input[at].take(r, shape_.columns[v]);
     e.gathers.push_back({.source = items.X_on(*ops_, v),
                          .rows = e.parcel.at(e.pieces[v]),
@@ -298,15 +324,16 @@ void MtdNetwork<T>::embed(const Items& items, std::size_t begin, std::size_t cou
                          .form = e.forms[at].get(),
                          .reader = parameters_.settled(views_[v].encoders[0].linear(0).W)});
     for (std::size_t c = 0; c < channels(); ++c) {
+      if (!division_.mine(encoder(v, c))) continue;
       const MatrixView<T> S = e.S[c].view().slice(offset, r);
       PingPong<T>& scratch = e.scratch[e.together ? v * channels() + c : 0];
       e.chains.push_back({&views_[v].encoders[c], X, e.forms[at].get(), &scratch, S});
       e.norms.push_back(views_[v].norms[c].predict(parameters_, e.saved.view().slice(offset, r), S));
     }
-    offset += r;
     if (!e.together) hand_out();
   }
   if (e.together) hand_out();
+  ranks().exchange(e.parts);
 }
 
 // S, O -> F -> Z -> logits of rows whose views are at the given slots of the stacks. Returns Z.
@@ -339,9 +366,11 @@ void MtdNetwork<T>::for_blocks(const Items& items, Body body) const {
   const bool threaded = ops_->blocks().threads;
   const std::size_t n = items.rows(), blocks = (n + block_rows - 1) / block_rows;
   const auto workers = threaded ? static_cast<std::size_t>(threads()) : 1;
-  // Many blocks: each thread takes its own through the whole network. Few: the threads share every product.
-  const std::size_t grain =
-      !threaded || blocks < 2 * workers ? blocks : std::max<std::size_t>(1, blocks / (8 * workers));
+  // Many blocks: each thread takes its own through the whole network. Few: the threads share every product. Ranks take
+  // one block after the other, together.
+  const std::size_t grain = !threaded || blocks < 2 * workers || !ranks().alone()
+                                ? blocks
+                                : std::max<std::size_t>(1, blocks / (8 * workers));
   parallel_for(blocks, grain, [&](std::size_t first, std::size_t end) {
     Embedding embedding(*this, std::min(n, block_rows));
     for (std::size_t b = first; b < end; ++b) {

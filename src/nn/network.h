@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "base/matrix.h"
+#include "base/ranks.h"
 #include "base/threads.h"
 #include "data/items.h"
 #include "ops/engine.h"
@@ -60,6 +61,7 @@ struct NetworkShape {
   std::size_t training_rows = 0;      // how many items there are to learn from; only soft labels need it
   bool prediction_only = false;       // leave out what only training needs; step() is then not allowed
   std::uint64_t most_parameters = 0;  // Exit::data rather than memory for more than these; 0 = no limit
+  const Ranks* ranks = nullptr;       // that train it together; null = this process alone
 };
 
 // Which optimiser state a network keeps beside each parameter; decided once, before the first step.
@@ -87,6 +89,10 @@ class BasicNetwork {
 
   // Whose memory the views of visit() and visit_buffers() lie in.
   virtual const Engine& engine() const { return host_engine(); }
+
+  // Those among whom the network is divided. They step and predict together; visit() and visit_buffers() show a rank its
+  // own part and what all of them have.
+  virtual const Ranks& ranks() const { return one_rank(); }
 
   // Sigmoid scores (n, c) without masks and dropout, with running statistics, and with the running average of
   // the parameters where it is kept. Const and re-entrant.

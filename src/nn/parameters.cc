@@ -14,8 +14,8 @@ template <class T>
 auto Parameters<T>::add(std::string name, std::size_t rows, std::size_t cols, ParameterKind kind) -> Id {
   assert(values_.empty());
   const std::size_t stride = rows > 1 ? row_stride<T>(cols) : cols;
-  slices_.push_back({std::move(name), total_, rows, cols, stride, kind, {}});
-  total_ += (rows * stride + kAlign - 1) / kAlign * kAlign;
+  slices_.push_back({std::move(name), total_, rows, cols, stride, kind, here_, {}});
+  if (here_) total_ += (rows * stride + kAlign - 1) / kAlign * kAlign;
   return static_cast<Id>(slices_.size() - 1);
 }
 
@@ -54,6 +54,7 @@ ParameterView<T> Parameters<T>::view(Id id) {
 
 template <class T>
 void Parameters<T>::draw_uniform(const Ops<T>& ops, Id id, std::uint64_t seed, double bound, double centre) {
+  if (!slices_[id].here) return;
   const MatrixView<T> out = slice(values_, id);
   Matrix<T> drawn(out.rows, out.cols);
   const auto limit = static_cast<float>(bound);
@@ -70,6 +71,7 @@ void Parameters<T>::draw_uniform(const Ops<T>& ops, Id id, std::uint64_t seed, d
 
 template <class T>
 void Parameters<T>::fill(const Ops<T>& ops, Id id, double value) {
+  if (!slices_[id].here) return;
   const MatrixView<T> out = slice(values_, id);
   Matrix<T> filled(out.rows, out.cols);
   std::ranges::fill(filled.values(), static_cast<T>(value));
@@ -79,14 +81,14 @@ void Parameters<T>::fill(const Ops<T>& ops, Id id, double value) {
 template <class T>
 void Parameters<T>::settle(const Ops<T>& ops) {
   for (Id id = 0; id < slices_.size(); ++id)
-    if (slices_[id].rows > 1 && slices_[id].kind.for_prediction)
+    if (slices_[id].here && slices_[id].rows > 1 && slices_[id].kind.for_prediction)
       slices_[id].settled = ops.settle(predictor(id));
 }
 
 template <class T>
 void Parameters<T>::visit(typename BasicNetwork<T>::Visitor visitor) {
   for (Id id = 0; id < slices_.size(); ++id)
-    visitor(slices_[id].name, view(id), slices_[id].kind.for_prediction);
+    if (slices_[id].here) visitor(slices_[id].name, view(id), slices_[id].kind.for_prediction);
 }
 
 template <class T>

@@ -23,7 +23,9 @@ class Parameters {
  public:
   using Id = std::uint32_t;
 
-  // First every parameter is added, then memory is taken for all of them, zeroed.
+  // First every parameter is added, then memory is taken for all of them, zeroed. What is added after here(false) is
+  // another rank's: it has its number, by which random numbers are drawn, but neither memory nor a visitor.
+  void here(bool here) { here_ = here; }
   Id add(std::string name, std::size_t rows, std::size_t cols, ParameterKind kind);
   void allocate(const Ops<T>& ops);
   void keep(const Ops<T>& ops, OptimiserState state);  // state that is there already stays
@@ -42,13 +44,14 @@ class Parameters {
   void fill(const Ops<T>& ops, Id id, double value);
 
   void visit(typename BasicNetwork<T>::Visitor visitor);
-  std::uint64_t count(bool for_prediction_only) const;
+  std::uint64_t count(bool for_prediction_only) const;  // other ranks' included
 
  private:
   struct Slice {
     std::string name;
     std::size_t offset, rows, cols, stride;
     ParameterKind kind;
+    bool here = true;
     FormPointer settled = {};
   };
   MatrixView<T> slice(EngineMatrix<T>& arena, Id id);
@@ -56,6 +59,7 @@ class Parameters {
 
   std::vector<Slice> slices_;
   std::size_t total_ = 0;
+  bool here_ = true;
   EngineMatrix<T> values_, firsts_, seconds_, means_;  // (1, total) each
 };
 

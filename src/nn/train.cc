@@ -190,15 +190,19 @@ class Training {
         kept);
   }
 
+  // Ranks find out together: each sees parameters of its own only.
   void check_parameters() {
-    network_.visit([this](const std::string& name, ParameterView<float> p, bool) {
+    std::string broken;
+    network_.visit([&](const std::string& name, ParameterView<float> p, bool) {
       const HostCopy value(network_.engine(), p.value);
-      for (std::size_t i = 0; i < value.view().rows; ++i)
-        if (!all_finite(value.view().row(i)))
-          diverged(fmt::format("parameter '{}' is no longer a number", name), epoch_);
+      for (std::size_t i = 0; i < value.view().rows && broken.empty(); ++i)
+        if (!all_finite(value.view().row(i))) broken = name;
     });
+    for (const auto& name : all_gather(network_.ranks(), broken))
+      if (!name.empty()) diverged(fmt::format("parameter '{}' is no longer a number", name), epoch_);
   }
 
+  // Of the whole network on rank 0, whatever the number of ranks.
   void snapshot(Tensors& file) {
     const auto put = [&](const std::string& name, MatrixView<const float> from) {
       put_tensor(network_.engine(), from, name, file);
@@ -224,6 +228,7 @@ class Training {
                              {"epoch_began", epoch_began_},
                              {"rows", rows_done_},
                              {"sums", sums}};
+    gather(network_.ranks(), Wanted::by_leader, file);
   }
 
   void restore(const Tensors& file) {
@@ -262,15 +267,20 @@ class Training {
   }
 
   void announce_sizes() {
-    std::uint64_t snapshot_floats = 0, model_floats = 0;
+    struct {
+      std::uint64_t snapshot = 0, model = 0;
+    } own, floats;
     network_.visit([&](const std::string&, ParameterView<float> p, bool for_prediction) {
-      snapshot_floats += p.value.size() + p.first.size() + p.second.size() + p.mean.size();
-      if (for_prediction) model_floats += p.value.size();
+      own.snapshot += p.value.size() + p.first.size() + p.second.size() + p.mean.size();
+      if (for_prediction) own.model += p.value.size();
     });
-    if (selecting_) snapshot_floats += model_floats;
+    for (const auto& part : all_gather(network_.ranks(), own)) {  // what all ranks have is small
+      floats.snapshot += part.snapshot + (selecting_ ? part.model : 0);
+      floats.model += part.model;
+    }
     constexpr std::uint64_t kHeader = 1 << 20;
-    context_.before_training(snapshot_floats * sizeof(float) + kHeader,
-                             model_floats * sizeof(float) + options_.beside + kHeader);
+    context_.before_training(floats.snapshot * sizeof(float) + kHeader,
+                             floats.model * sizeof(float) + options_.beside + kHeader);
   }
 
   static std::vector<std::uint32_t> in_order(std::size_t n) {

@@ -1,14 +1,12 @@
 #include "ops/device.h"
 
 #include <dlfcn.h>
-#include <unistd.h>
 
-#include <atomic>
 #include <algorithm>
-#include <cstdlib>
-#include <filesystem>
+#include <atomic>
 
 #include "base/error.h"
+#include "base/library.h"
 #include "base/text.h"
 #include "ops/machine.h"
 
@@ -60,34 +58,16 @@ EngineLibrary& engine_library() {
   return library;
 }
 
-// Beside the program, in lib/ beside its folder, or where the system looks.
 std::string load_engine(std::string& why) {
-  std::vector<std::string> places;
-  if (const char* given = std::getenv("LACUNA_CUDA_LIBRARY")) places.emplace_back(given);
-  std::error_code error;
-  const auto program = std::filesystem::read_symlink("/proc/self/exe", error);
-  if (!error) {
-    const auto folder = program.parent_path();
-    for (const auto& place : {folder / kEngineFile, folder / ".." / "lib" / kEngineFile,
-                              folder / ".." / kEngineFile, folder / ".." / "lib" / "lacuna" / kEngineFile})
-      if (std::filesystem::exists(place, error)) places.push_back(place.lexically_normal().string());
+  const auto found =
+      load_library(kEngineFile, "LACUNA_CUDA_LIBRARY", {"lacuna_cuda_make", "lacuna_cuda_measure"});
+  if (!found.why.empty()) {
+    why = found.missing ? fmt::format("{}; it is built with nvcc (make build)", found.why) : found.why;
+    return {};
   }
-  places.emplace_back(kEngineFile);
-  why = fmt::format("{} is not there; it is built with nvcc (make build)", kEngineFile);
-  for (const auto& place : places) {
-    void* const library = dlopen(place.c_str(), RTLD_NOW | RTLD_LOCAL);
-    if (library == nullptr) {
-      if (std::filesystem::exists(place, error))
-        why = fmt::format("{} cannot be loaded: {}", place, dlerror());
-      continue;
-    }
-    auto& engine = engine_library();
-    engine.make = reinterpret_cast<MakeOps>(dlsym(library, "lacuna_cuda_make"));
-    engine.measure = reinterpret_cast<Measure>(dlsym(library, "lacuna_cuda_measure"));
-    if (engine.make != nullptr && engine.measure != nullptr) return place;
-    why = fmt::format("{} is not the engine of this program", place);
-  }
-  return {};
+  engine_library() = {reinterpret_cast<MakeOps>(found.functions[0]),
+                      reinterpret_cast<Measure>(found.functions[1])};
+  return found.place;
 }
 
 GpuReport look_up() {

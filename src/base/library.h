@@ -1,0 +1,22 @@
+// Parts of the program that need what not every machine has (a GPU, MPI) are shared libraries of their own, which lie
+// beside it and are loaded when they are asked for.
+#pragma once
+
+#include <string>
+#include <vector>
+
+namespace lacuna {
+
+struct LoadedLibrary {
+  std::string place;             // the file
+  std::vector<void*> functions;  // in the order asked for
+  std::string why;               // why it could not be loaded, one sentence; empty if it was
+  bool missing = false;          // there is no such file
+};
+
+// Looked for where the environment variable says, beside the program, in lib/ beside its folder, and where the system
+// looks. It stays loaded.
+LoadedLibrary load_library(const std::string& file, const char* variable,
+                           const std::vector<const char*>& functions);
+
+}  // namespace lacuna

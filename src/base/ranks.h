@@ -1,0 +1,99 @@
+// Processes that work on one thing together, numbered from 0 on: the ranks of MPI, on one machine or on many. Every rank
+// runs the same program on the same input; what one has computed, others get by exchange(). No sum is ever taken on the
+// way, so that what is computed does not depend on how it was divided.
+//
+// One function does everything, so that a test can stand in for MPI with a few lines.
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <span>
+#include <string>
+#include <type_traits>
+#include <vector>
+
+namespace lacuna {
+
+class Ranks {
+ public:
+  static constexpr int kEveryone = -1;
+  // Bytes that lie with their owner and are wanted by a reader. Each rank names the place in its own memory.
+  struct Part {
+    void* data = nullptr;
+    std::size_t bytes = 0;
+    int owner = 0, reader = kEveryone;
+  };
+  // What this rank has sent and received since the start, and how long it has waited for it.
+  struct Traffic {
+    std::uint64_t exchanges = 0, sent = 0, received = 0;  // bytes
+    double seconds = 0;
+  };
+
+  virtual ~Ranks() = default;
+  virtual int rank() const = 0;
+  virtual int size() const = 0;
+  bool leads() const { return rank() == 0; }  // the rank that writes files and speaks
+  bool alone() const { return size() == 1; }
+
+  // All ranks call it with the same parts in the same order, from one thread.
+  void exchange(std::span<const Part> parts) const {
+    if (alone()) return;
+    const auto begun = std::chrono::steady_clock::now();
+    transfer(parts);
+    ++traffic_.exchanges;
+    for (const Part& part : parts) {
+      const auto readers = static_cast<std::uint64_t>(part.reader == kEveryone ? size() - 1 : 1);
+      if (part.reader == part.owner) continue;
+      if (part.owner == rank()) traffic_.sent += part.bytes * readers;
+      if (part.owner != rank() && (part.reader == kEveryone || part.reader == rank()))
+        traffic_.received += part.bytes;
+    }
+    traffic_.seconds += std::chrono::duration<double>(std::chrono::steady_clock::now() - begun).count();
+  }
+  const Traffic& traffic() const { return traffic_; }
+
+  // Called now and then while others are waited for. It may throw: this rank then waits no longer and must end.
+  std::function<void()> while_waiting;
+
+ protected:
+  virtual void transfer(std::span<const Part> parts) const = 0;
+
+ private:
+  mutable Traffic traffic_;
+};
+
+Ranks& one_rank();  // this process alone
+
+// Everybody gets rank 0's value.
+template <class T>
+void broadcast(const Ranks& ranks, T& value) {
+  static_assert(std::is_trivially_copyable_v<T>);
+  const Ranks::Part part{&value, sizeof(T)};
+  ranks.exchange({&part, 1});
+}
+
+// One value of each rank, in their order, on every rank.
+template <class T>
+std::vector<T> all_gather(const Ranks& ranks, const T& own) {
+  static_assert(std::is_trivially_copyable_v<T>);
+  std::vector<T> values(static_cast<std::size_t>(ranks.size()), own);
+  std::vector<Ranks::Part> parts;
+  for (int r = 0; r < ranks.size(); ++r)
+    parts.push_back({&values[static_cast<std::size_t>(r)], sizeof(T), r});
+  ranks.exchange(parts);
+  return values;
+}
+std::vector<std::string> all_gather(const Ranks& ranks, const std::string& own);
+
+// How many threads each rank takes: those that may run on the same processors of one machine divide them.
+int threads_beside(const Ranks& ranks);
+
+class Tensors;
+// The ranks' tensors together, on every rank or on rank 0 alone; where several have one of the same name, that of the
+// lowest rank. Metadata stay each rank's own.
+enum class Wanted { by_leader, by_everyone };
+void gather(const Ranks& ranks, Wanted wanted, Tensors& tensors);
+
+}  // namespace lacuna
