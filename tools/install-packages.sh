@@ -1,6 +1,6 @@
 #!/bin/sh
 # Installs every package that the build and the tests need (Debian 12 names). Does nothing when all are there.
-# usage: tools/install-packages.sh [build] [test] [wheel] [bench]
+# usage: tools/install-packages.sh [build] [mpi] [test] [wheel] [bench]
 set -eu
 packages="g++ cmake ninja-build pkg-config ccache libfmt-dev nlohmann-json3-dev libtomlplusplus-dev libeigen3-dev
           zlib1g-dev libmatio-dev libhdf5-dev libboost-dev"
@@ -8,13 +8,14 @@ node=no
 for group in "$@"; do
   case $group in
     build) ;;
+    mpi) packages="$packages libopenmpi-dev openmpi-bin" ;;
     test) packages="$packages libgtest-dev librapidcheck-dev chromium mandoc clang-14 libclang-rt-14-dev python3-minimal
           python3-venv python3-pip python3-numpy python3-scipy python3-pandas python3-sklearn python3-joblib python3-matplotlib
-          python3-anndata python3-h5py python3-onnx python3-torch curl"; node=yes ;;
+          python3-anndata python3-h5py python3-onnx python3-torch curl libopenmpi-dev openmpi-bin"; node=yes ;;
     wheel) packages="$packages python3 binutils" ;;
     bench) packages="$packages python3-minimal python3-numpy python3-scipy python3-sklearn python3-torch libdnnl-dev
           libopenblas-dev wrk bc"; node=yes ;;
-    *) echo "tools/install-packages.sh: no group '$group' (build, test, wheel, bench)" >&2; exit 2 ;;
+    *) echo "tools/install-packages.sh: no group '$group' (build, mpi, test, wheel, bench)" >&2; exit 2 ;;
   esac
 done
 # Node.js also comes from elsewhere, with an npm of its own that Debian's would conflict with.

@@ -7,6 +7,7 @@
 #include <new>
 
 #include "base/error.h"
+#include "base/mpi.h"
 #include "base/text.h"
 #include "cli/grid.h"
 #include "cli/help.h"
@@ -131,6 +132,17 @@ void complain(fmt::format_string<Args...> format, Args&&... args) {
   fmt::print(stderr, format, std::forward<Args>(args)...);
 }
 
+// The end of a program that cannot go on, and of all ranks where it is one of several. What stops one of them mostly
+// stops all: rank 0 says it first, and a rank of its own mind says who it is.
+int give_up(Exit code, const std::string& message) {
+  constexpr unsigned kLeaderFirst = 3;  // seconds
+  const Ranks& ranks = joined_ranks();
+  if (!ranks.leads()) sleep(kLeaderFirst);
+  complain("lacuna: {}{}\n", ranks.leads() ? "" : fmt::format("rank {}: ", ranks.rank()), message);
+  abort_ranks(static_cast<int>(code));
+  return static_cast<int>(code);
+}
+
 }  // namespace
 
 std::string shell_quoted(const std::string& word) {
@@ -181,19 +193,22 @@ void parse_or_help(Options& options, const Arguments& arguments, const std::stri
 int main(int argc, char** argv) {
   using namespace lacuna;
   try {
-    return cli::dispatch({argv + 1, argv + argc});
+    const int code = cli::dispatch({argv + 1, argv + argc});
+    leave_ranks();
+    return code;
   } catch (const cli::Declaration& verb) {
-    std::fputs(cli::help_text(verb, cli::terminal_width(STDOUT_FILENO)).c_str(), stdout);
+    if (joined_ranks().leads())
+      std::fputs(cli::help_text(verb, cli::terminal_width(STDOUT_FILENO)).c_str(), stdout);
+    leave_ranks();
     return 0;
   } catch (const cli::HelpShown&) {
+    leave_ranks();
     return 0;
   } catch (const Error& error) {
-    cli::complain("lacuna: {}\n", error.what());
-    return static_cast<int>(error.code());
+    return cli::give_up(error.code(), error.what());
   } catch (const std::bad_alloc&) {
-    cli::complain("lacuna: not enough memory\n");
+    return cli::give_up(Exit::failed, "not enough memory");
   } catch (const std::exception& error) {
-    cli::complain("lacuna: {}\n", error.what());
+    return cli::give_up(Exit::failed, error.what());
   }
-  return static_cast<int>(Exit::failed);
 }

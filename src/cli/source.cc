@@ -61,13 +61,19 @@ void check_outputs(const Options& options) {
 
 namespace {
 bool notes_are_events = false;  // set once, by the flag --json-events
+bool notes_are_silent = false;
 }  // namespace
+
+void tell_nothing() {
+  notes_are_silent = true;
+}
 
 void tell_as_events() {
   notes_are_events = true;
 }
 
 void tell(const std::string& path, const std::vector<std::string>& notes) {
+  if (notes_are_silent) return;
   for (const auto& note : notes)
     if (notes_are_events)
       fmt::print(stderr, "{}\n", nlohmann::json{{"event", "note"}, {"path", path}, {"text", note}}.dump());

@@ -4,6 +4,7 @@
 #include <filesystem>
 
 #include "base/error.h"
+#include "base/mpi.h"
 #include "base/text.h"
 #include "base/threads.h"
 #include "cli/ceiling.h"
@@ -15,15 +16,19 @@
 #include "cli/training_run.h"
 #include "cli/verbs.h"
 #include "methods/model.h"
+#include "nn/ranked_fit.h"
+#include "ops/device.h"
 
 namespace lacuna::cli {
 namespace {
+
+constexpr const char* kMpi = "mpi";
 
 struct TrainFlags {
   LearningFlags learning;
   RunOptions run;
   std::string out, report;
-  bool json = false, json_events = false, quiet = false;
+  bool json = false, json_events = false, quiet = false, mpi = false;
 
   void declare(Options& o) {
     learning.declare(o);
@@ -34,6 +39,7 @@ struct TrainFlags {
     const auto group = o.group("running");
     o.add("json-events", json_events, "progress as JSON lines on stderr");
     o.add("quiet", quiet, "no progress");
+    o.add(kMpi, mpi, "divide the network among the ranks of MPI, as under mpirun");
   }
 };
 
@@ -56,6 +62,33 @@ void check_flags(const LearningFlags& learning, Options& options, const Argument
     fail(Exit::usage, "--patience has no effect with --select last: no epoch is better than another");
 }
 
+// Before anything is said: of several ranks one speaks.
+Ranks& join(const Arguments& arguments) {
+  join_ranks(std::ranges::find(arguments, std::string("--") + kMpi) != arguments.end());
+  Ranks& ranks = joined_ranks();
+  if (ranks.leads()) return ranks;
+  tell_nothing();
+  if (std::freopen("/dev/null", "w", stdout) == nullptr) fail(Exit::failed, "/dev/null cannot be opened");
+  return ranks;
+}
+
+// Ranks of one machine share its processors, and compute there.
+void share_machine(const LearningFlags& learning, const Ranks& ranks) {
+  if (ranks.alone()) return;
+  if (const int share = threads_beside(ranks); learning.threads == 0) set_threads(share);
+  if (learning.device == "auto") set_device({});
+}
+
+nlohmann::json traffic_json(const std::vector<Ranks::Traffic>& traffic) {
+  nlohmann::json list = nlohmann::json::array();
+  for (const auto& rank : traffic)
+    list.push_back({{"exchanges", rank.exchanges},
+                    {"sent", rank.sent},
+                    {"received", rank.received},
+                    {"seconds", rank.seconds}});
+  return list;
+}
+
 // Of a single network: the epoch whose parameters were kept, and how many there were. 0 where nothing was selected.
 std::pair<std::int64_t, std::int64_t> kept_epoch(const nlohmann::json& history) {
   if (history.empty() || history.back().value("member", 0) > 0) return {0, 0};
@@ -65,6 +98,7 @@ std::pair<std::int64_t, std::int64_t> kept_epoch(const nlohmann::json& history) 
 }  // namespace
 
 int train(const Arguments& arguments) {
+  Ranks& ranks = join(arguments);
   TrainFlags flags;
   Options options;
   flags.declare(options);
@@ -77,6 +111,7 @@ int train(const Arguments& arguments) {
        "  lacuna train photos.npz --out photos.safetensors\n"
        "  lacuna train corel5k.mat --folds folds.mat --fold 0 --preset authors --out m.safetensors --json\n"
        "  lacuna train photos.npz --out photos.safetensors --resume\n"});
+  share_machine(flags.learning, ranks);
   check_flags(flags.learning, options, arguments);
   if (flags.json_events) tell_as_events();
   if (flags.out.empty()) fail(Exit::usage, "lacuna train needs --out MODEL (see lacuna train --help)");
@@ -91,7 +126,10 @@ int train(const Arguments& arguments) {
     fail(Exit::usage, "--share: {} is no file, so that no folder of members can lie beside it", flags.out);
   if (flags.run.share && model.members_planned() < 2)
     fail(Exit::usage, "--share has no effect: there is one network to learn; --members N makes an ensemble");
+  if (flags.run.share && !ranks.alone())
+    fail(Exit::usage, "--share: {} ranks learn one member after the other together; use either", ranks.size());
   const auto check_files = [&] {
+    if (!ranks.leads()) return;
     check_writable(flags.out);
     if (!flags.report.empty()) check_writable(flags.report);
   };
@@ -108,12 +146,14 @@ int train(const Arguments& arguments) {
          flags.learning.source.path);
   const auto [learn, val, bare] = rows_to_learn(flags.learning, source);
 
-  Progress progress(flags.json_events ? Progress::Style::events
-                    : flags.quiet     ? Progress::Style::quiet
-                                      : Progress::Style::automatic);
+  Progress progress(flags.json_events && ranks.leads() ? Progress::Style::events
+                    : flags.quiet || !ranks.leads()    ? Progress::Style::quiet
+                                                       : Progress::Style::automatic);
   const nlohmann::json print = fingerprint(flags.learning, source, model);
-  TrainingRun run(flags.run, flags.out, print, progress);
+  TrainingRun run(flags.run, flags.out, print, progress, ranks);
   run.seed = flags.learning.seed;
+  RankedFit together(ranks, run);
+  FitContext& context = ranks.alone() ? static_cast<FitContext&>(run) : together;
   model.notes() = {{"data", source.data().name},
                    {"data_hash", print["data"]},
                    {"seed", flags.learning.seed},
@@ -126,6 +166,7 @@ int train(const Arguments& arguments) {
     if (print.contains(key)) model.notes()[key] = print[key];
   if (model.method().traits().iterative) run.catch_signals();
   const double begun = clock_seconds();
+  std::vector<Ranks::Traffic> traffic;  // of each rank, after the fit
   // Saves how the model came about, then the model: where there is a model, there is its history, whenever the program
   // is killed. The model's own bytes hold no times.
   const auto save = [&] {
@@ -148,13 +189,17 @@ int train(const Arguments& arguments) {
         {"history", run.history()},
         {"seconds", clock_seconds() - begun},
         {"date", utc_text(std::time(nullptr))}};
+    if (!traffic.empty()) document["ranks"] = traffic_json(traffic);
     if (is_file) write_text(flags.out + kHistoryEnding, document.dump(1) + "\n");
     model.save(flags.out);
     return document;
   };
   try {
-    model.fit(learn, val, run);
+    model.fit(learn, val, context);
+  } catch (const EndedByLeader& ended) {
+    return static_cast<int>(ended.code());
   } catch (const Diverged& diverged) {
+    if (!ranks.leads()) return static_cast<int>(diverged.code());
     progress.finish();
     if (!diverged.kept) throw;
     model.notes()["diverged"] = diverged.what();
@@ -162,6 +207,8 @@ int train(const Arguments& arguments) {
     throw Diverged(fmt::format("{}; the best model before that is saved in {}", diverged.what(), flags.out),
                    true);
   }
+  if (!ranks.alone()) traffic = all_gather(ranks, ranks.traffic());
+  if (!ranks.leads()) return 0;
   const nlohmann::json document = save();
   run.remove_checkpoint();
   if (!flags.report.empty())

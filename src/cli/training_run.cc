@@ -19,6 +19,7 @@ namespace lacuna::cli {
 namespace {
 
 constexpr double kTrainingShare = 9;  // seconds of training for a second of writing checkpoints
+constexpr double kAnswer = .5;  // seconds that a signal leaves other ranks to answer; mpirun kills after one
 constexpr const char* kRun = "run";   // key of our part of a checkpoint's metadata
 
 std::atomic<int> caught_signal{0};  // any thread may be the one that the signal interrupts
@@ -59,18 +60,24 @@ void RunOptions::declare(Options& options) {
 }
 
 TrainingRun::TrainingRun(const RunOptions& options, std::string model_path, nlohmann::json fingerprint,
-                         Progress& progress)
+                         Progress& progress, Ranks& ranks)
     : options_(options),
       model_path_(std::move(model_path)),
       path_(is_stream_path(model_path_) || options.share ? "" : model_path_ + kCheckpointEnding),
       fingerprint_(std::move(fingerprint)),
       progress_(progress),
+      ranks_(ranks),
       last_checkpoint_(clock_seconds()) {
   if (options_.share) members_.emplace(model_path_ + ".members", fingerprint_);
-  if (path_.empty()) return;
-  remove_leftovers(path_);
-  remove_leftovers(model_path_);
-  if (!options_.resume) return;
+  if (!path_.empty() && ranks_.leads()) {
+    remove_leftovers(path_);
+    remove_leftovers(model_path_);
+  }
+  if (options_.resume && !path_.empty()) read_checkpoint();
+  check_ranks();
+}
+
+void TrainingRun::read_checkpoint() {
   if (!std::filesystem::exists(path_)) {
     tell(path_, {"there is no checkpoint; starting from the beginning"});
     return;
@@ -88,21 +95,55 @@ TrainingRun::TrainingRun(const RunOptions& options, std::string model_path, nloh
   tell("", {fmt::format("continuing from {} after {} epochs", path_, history_.size())});
 }
 
+// Ranks that see other data, or another checkpoint, would each compute something else.
+void TrainingRun::check_ranks() const {
+  nlohmann::json seen = {{"fingerprint", fingerprint_}};
+  if (resumed_) seen["checkpoint"] = resumed_->metadata;
+  const auto all = all_gather(ranks_, seen.dump());
+  for (std::size_t r = 1; r < all.size(); ++r)
+    if (all[r] != all[0])
+      fail(Exit::usage, "rank {} does not see what rank 0 sees: {}; all ranks need the same files", r,
+           differences(nlohmann::json::parse(all[0]), nlohmann::json::parse(all[r])));
+}
+
 TrainingRun::~TrainingRun() {
   if (!catching_) return;
+  ranks_.while_waiting = nullptr;
   std::signal(SIGINT, SIG_DFL);
   std::signal(SIGTERM, SIG_DFL);
 }
 
 void TrainingRun::catch_signals() {
+  if (!ranks_.leads()) {  // rank 0 decides
+    std::signal(SIGINT, SIG_IGN);
+    std::signal(SIGTERM, SIG_IGN);
+    return;
+  }
   catching_ = true;
   caught_signal = 0;
+  ranks_.while_waiting = [this] { check_waiting(); };
   struct sigaction action {};
   action.sa_handler = remember;
   action.sa_flags = static_cast<int>(SA_RESETHAND);  // a second signal ends the program at once
   sigaction(SIGINT, &action, nullptr);
   sigaction(SIGTERM, &action, nullptr);
   std::signal(SIGXFSZ, SIG_IGN);  // a file size limit is then an error of write(), as a full disk is
+}
+
+// mpirun ends what is left of a run when one of its ranks has died: with a signal, and soon after by force.
+void TrainingRun::check_waiting() {
+  if (caught_signal == 0) return;
+  if (silence_since_ == 0) silence_since_ = clock_seconds();
+  if (clock_seconds() - silence_since_ < kAnswer) return;
+  progress_.finish();
+  fail(caught_signal == SIGTERM ? Exit::terminated : Exit::interrupted,
+       "stopped by {}, and other ranks do not answer; {}", caught_signal == SIGTERM ? "SIGTERM" : "SIGINT",
+       path_.empty() || !std::filesystem::exists(path_)
+           ? "there is no checkpoint yet"
+           : fmt::format(
+                 "the last checkpoint is in {}: the same command with --resume continues from it, with any "
+                 "number of ranks",
+                 path_));
 }
 
 void TrainingRun::before_training(std::uint64_t snapshot_bytes, std::uint64_t model_bytes) {

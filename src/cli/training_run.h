@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "base/ranks.h"
 #include "cli/member_folder.h"
 #include "cli/progress.h"
 #include "methods/method.h"
@@ -21,9 +22,10 @@ struct RunOptions {
 
 class TrainingRun final : public SharedFit {
  public:
-  // `fingerprint` holds all that decides the result, by name: a checkpoint made with another one is refused.
+  // `fingerprint` holds all that decides the result, by name: a checkpoint made with another one is refused, and so are
+  // ranks that have another one. Only rank 0 touches files.
   TrainingRun(const RunOptions& options, std::string model_path, nlohmann::json fingerprint,
-              Progress& progress);
+              Progress& progress, Ranks& ranks);
   ~TrainingRun() override;
 
   void before_training(std::uint64_t snapshot_bytes, std::uint64_t model_bytes) override;
@@ -40,6 +42,9 @@ class TrainingRun final : public SharedFit {
   void remove_checkpoint();  // the model is saved
 
  private:
+  void read_checkpoint();
+  void check_ranks() const;
+  void check_waiting();  // ends a run whose other ranks no longer answer
   void checkpoint(FunctionRef<void(Tensors&)> snapshot);
   void checkpoint_if_due(FunctionRef<void(Tensors&)> snapshot);
 
@@ -48,10 +53,12 @@ class TrainingRun final : public SharedFit {
   nlohmann::json fingerprint_, history_ = nlohmann::json::array();
   std::vector<std::string> remarks_;
   Progress& progress_;
+  Ranks& ranks_;
   std::optional<Tensors> resumed_;
   std::optional<MemberFolder> members_;
   double last_checkpoint_, checkpoint_seconds_ = 0;  // when it was written, and how long that took
   bool catching_ = false;
+  double silence_since_ = 0;  // when a signal was first seen while other ranks were waited for
 };
 
 }  // namespace lacuna::cli
