@@ -2,7 +2,7 @@
 BUILD := build
 JOBS  ?= $(shell nproc)
 
-.PHONY: test-cuda test-threads build demo wheel test test-release test-sanitize bench fuzz format install clean
+.PHONY: test-mpi test-cuda test-threads build demo wheel test test-release test-sanitize bench fuzz format install clean
 build:
 	@tools/install-packages.sh build
 	@cmake -S . -B $(BUILD)/release -G Ninja -DCMAKE_BUILD_TYPE=Release -DLACUNA_TESTS=OFF > $(BUILD)-configure.log 2>&1 \
@@ -41,6 +41,13 @@ test-threads:
 	cmake -S . -B $(BUILD)/thread -G Ninja -DCMAKE_BUILD_TYPE=Debug -DLACUNA_SANITIZE=thread -DLACUNA_CUDA=OFF
 	setarch -R ninja -C $(BUILD)/thread lacuna_program test_base test_model test_serve test_serve_faults
 	setarch -R tools/test_threads.py $(BUILD)/thread
+
+# Training under mpirun: same bytes as one process, mistakes, killed ranks. Takes minutes on a few CPUs.
+test-mpi:
+	@tools/install-packages.sh build mpi
+	cmake -S . -B $(BUILD)/mpi -G Ninja -DCMAKE_BUILD_TYPE=Release -DLACUNA_TESTS=OFF -DLACUNA_MPI=ON
+	ninja -C $(BUILD)/mpi
+	tests/mpi.sh $(BUILD)/mpi/lacuna $(BUILD)/mpi/liblacuna_mpi.so .
 
 # The engine of NVIDIA GPUs against the reference, on the GPU of this machine; fails where there is none.
 test-cuda:

@@ -124,9 +124,11 @@ TEST(Folds, StratifiedSplitsSpreadRareLabelsAndKeepSizesAndRates) {
   EXPECT_TRUE(rc::check("stratified folds", [&] {
     const auto n = *rc::gen::inRange<std::size_t>(20, 300), c = *rc::gen::inRange<std::size_t>(1, 12);
     Dataset data = small_data(n, 3, c, *rc::gen::arbitrary<std::uint64_t>(), .2f, .1f);
-    for (std::size_t j = 0; j < c; ++j)  // label j has about n / 2^j positives
+    Matrix<std::int8_t> rare(n, c);  // label j has about n / 2^j positives
+    for (std::size_t j = 0; j < c; ++j)
       for (std::size_t i = 0; i < n; ++i)
-        if ((i * 7 + j) % (std::size_t{1} << j) != 0) data.labels(i, j) = 0;
+        rare(i, j) = (i * 7 + j) % (std::size_t{1} << j) != 0 ? std::int8_t{0} : data.labels(i, j);
+    data.labels = std::move(rare);
     MaskOptions options;
     options.repeats = 2;
     options.missing_views = .3;
@@ -149,8 +151,10 @@ TEST(Folds, StratifiedSplitsSpreadRareLabelsAndKeepSizesAndRates) {
   EXPECT_LT(ours, theirs / 2);
   // Labels that exclude each other: every part gets its share to within one row.
   Dataset data = small_data(200, 2, 8, 3);
+  Matrix<std::int8_t> exclusive(200, 8);
   for (std::size_t i = 0; i < 200; ++i)
-    for (std::size_t j = 0; j < 8; ++j) data.labels(i, j) = i % 10 == j;
+    for (std::size_t j = 0; j < 8; ++j) exclusive(i, j) = i % 10 == j;
+  data.labels = std::move(exclusive);
   MaskOptions options;
   options.stratify = true;
   options.repeats = 1;
