@@ -311,7 +311,8 @@ TEST_F(ColumnsProgram, EmptyMeanDoesNotDependOnTheOtherRowsOfTheFile) {
   const Matrix<float> many = scores("several", nullptr, {"--empty", "mean"});
   const Matrix<float> one = scores("single", nullptr, {"--empty", "mean"});
   ASSERT_EQ(one.rows(), 1u);
-  for (std::size_t j = 0; j < one.cols(); ++j) EXPECT_EQ(one(0, j), many(0, j));
+  // The last bits of a product may depend on a row's place in its batch.
+  for (std::size_t j = 0; j < one.cols(); ++j) EXPECT_NEAR(one(0, j), many(0, j), 1e-6f);
 }
 
 }  // namespace
