@@ -9,7 +9,7 @@
 #include "base/error.h"
 #include "base/text.h"
 #include "base/threads.h"
-#include "cli/grid.h"
+#include "cli/verbs.h"
 #include "experiments/paper.h"
 #include "experiments/slurm.h"
 #include "experiments/status.h"

@@ -9,7 +9,6 @@
 #include "base/error.h"
 #include "base/mpi.h"
 #include "base/text.h"
-#include "cli/grid.h"
 #include "cli/help.h"
 #include "cli/source.h"
 #include "cli/terminal.h"

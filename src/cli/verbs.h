@@ -47,6 +47,8 @@ int serve(const Arguments& arguments);
 int train(const Arguments& arguments);
 int tune(const Arguments& arguments);
 int bench_paper(const Arguments& arguments);
+int bench_slurm(const Arguments& arguments);
+int bench_status(const Arguments& arguments);
 int bench_table(const Arguments& arguments);
 int bench_complete(const Arguments& arguments);
 int bench_ablation(const Arguments& arguments);
