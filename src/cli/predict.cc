@@ -12,6 +12,7 @@
 #include "cli/item_stream.h"
 #include "cli/prediction.h"
 #include "cli/progress.h"
+#include "cli/ranks.h"
 #include "cli/text_out.h"
 #include "cli/verbs.h"
 #include "data/scores_writer.h"
@@ -70,6 +71,7 @@ void PredictFlags::declare(Options& o) {
   o.add("threads", threads, "threads, 0 = all; the result does not depend on it").range(0, 1024);
   o.add("device", device, "where networks compute: auto (a GPU if one can be used), cpu, cuda or cuda:N")
       .metavar("DEVICE");
+  o.add(kMpi, mpi, "divide the rows among the ranks of MPI, as under mpirun");
   o.add("json", json, "print what was done as one JSON document");
   o.add("quiet", quiet, "no summary at the end; notes about how the data was read stay");
 }
@@ -192,13 +194,23 @@ void check_flags(PredictFlags& flags, Options& options) {
   if (flags.json && flags.quiet) fail(Exit::usage, "--json and --quiet contradict each other");
 }
 
-PredictTally predict_file(const PredictFlags& flags, const Model& model) {
+// All ranks must score the same rows.
+void check_ranks(const Ranks& ranks, const Selection& selection, const std::string& path) {
+  const auto rows = all_gather(ranks, selection.rows.size());
+  for (std::size_t r = 1; r < rows.size(); ++r)
+    if (rows[r] != rows[0])
+      fail(Exit::usage, "{}: rank {} sees {} rows, rank 0 sees {}; all ranks need the same files", path, r,
+           rows[r], rows[0]);
+}
+
+PredictTally predict_file(const PredictFlags& flags, const Model& model, const Ranks& ranks) {
   SourceFlags source_flags = flags.source;
   if (source_flags.read.format == "tsv") source_flags.read.format = "csv";
   const Source source(source_flags);
   const Dataset& data = source.data();
   if (!flags.quiet) tell(flags.source.path, model.columns().match(data).notes);
   const Selection selection = source.part(part_from_name(flags.part));
+  check_ranks(ranks, selection, flags.source.path);
   const std::size_t views = data.views.size();
   const auto id = [&](std::size_t i) {
     const std::uint32_t at = selection.rows[i];
@@ -213,19 +225,27 @@ PredictTally predict_file(const PredictFlags& flags, const Model& model) {
   tally.items = selection.rows.size();
   for (std::size_t i = 0; i < tally.items; ++i) tally.without_view += !has_view(i);
   const double begun = clock_seconds();
+  if (!ranks.leads()) {
+    model.predict(
+        selection, [](std::size_t, MatrixView<const float>) {}, ranks);
+    return tally;
+  }
   if (flags.out.ends_with(".npy") || flags.out.ends_with(".npz")) {
     Shown shown(flags, model, flags.labels);
     const auto writer = write_scores(flags.out, {tally.items, model.label_names(), id});
-    model.predict(selection, [&](std::size_t begin, MatrixView<const float> block) {
-      shown.set(block);
-      if (flags.labels)
-        std::copy(shown.decided().values().begin(), shown.decided().values().end(),
-                  shown.values().values().begin());
-      for (std::size_t i = 0; i < block.rows; ++i)
-        if (!has_view(begin + i))
-          std::ranges::fill(shown.values().row(i), std::numeric_limits<float>::quiet_NaN());
-      writer->write(shown.values());
-    });
+    model.predict(
+        selection,
+        [&](std::size_t begin, MatrixView<const float> block) {
+          shown.set(block);
+          if (flags.labels)
+            std::copy(shown.decided().values().begin(), shown.decided().values().end(),
+                      shown.values().values().begin());
+          for (std::size_t i = 0; i < block.rows; ++i)
+            if (!has_view(begin + i))
+              std::ranges::fill(shown.values().row(i), std::numeric_limits<float>::quiet_NaN());
+          writer->write(shown.values());
+        },
+        ranks);
     writer->commit();
   } else {
     const PredictionStyle style = prediction_style(flags, "");
@@ -234,22 +254,25 @@ PredictTally predict_file(const PredictFlags& flags, const Model& model) {
     TextOut out(flags.out);
     out.write(text.header());
     std::string written;
-    model.predict(selection, [&](std::size_t begin, MatrixView<const float> block) {
-      shown.set(block);
-      std::vector<std::string> ids;
-      for (std::size_t i = 0; i < block.rows; ++i) ids.push_back(id(begin + i));
-      written.clear();
-      text.append(written, block.rows, [&](std::size_t i) {
-        PredictionText::Row row;
-        row.id = ids[i];
-        row.id_is_number = data.ids.empty();
-        if (!has_view(begin + i)) return row;
-        row.scores = shown.values().row(i);
-        if (!shown.decided().empty()) row.decided = shown.decided().row(i);
-        return row;
-      });
-      out.write(written);
-    });
+    model.predict(
+        selection,
+        [&](std::size_t begin, MatrixView<const float> block) {
+          shown.set(block);
+          std::vector<std::string> ids;
+          for (std::size_t i = 0; i < block.rows; ++i) ids.push_back(id(begin + i));
+          written.clear();
+          text.append(written, block.rows, [&](std::size_t i) {
+            PredictionText::Row row;
+            row.id = ids[i];
+            row.id_is_number = data.ids.empty();
+            if (!has_view(begin + i)) return row;
+            row.scores = shown.values().row(i);
+            if (!shown.decided().empty()) row.decided = shown.decided().row(i);
+            return row;
+          });
+          out.write(written);
+        },
+        ranks);
     out.commit();
   }
   tally.seconds = clock_seconds() - begun;
@@ -259,6 +282,7 @@ PredictTally predict_file(const PredictFlags& flags, const Model& model) {
 }  // namespace
 
 int predict(const Arguments& arguments) {
+  Ranks& ranks = join(arguments);
   PredictFlags flags;
   Options options;
   flags.declare(options);
@@ -273,15 +297,22 @@ int predict(const Arguments& arguments) {
       "  lacuna predict photos.safetensors new.npz --out - --format long | head\n"
       "  lacuna predict m.safetensors corel5k.mat --folds folds.mat --fold 0 --part test --out scores.npy\n");
   check_flags(flags, options);
-  if (!is_stream_path(flags.out)) check_writable(flags.out);
+  if (flags.from_stream() && !ranks.alone())
+    fail(Exit::usage,
+         "{}: lines that come in are not divided among {} ranks; start one process, or name a data set",
+         flags.source.path, ranks.size());
+  if (ranks.leads() && !is_stream_path(flags.out)) check_writable(flags.out);
   set_threads(flags.threads);
   set_device(parse_device(flags.device));
+  share_machine(ranks, flags.threads, flags.device);
   const Model model = load_model(flags.model, flags.precision);
   if (flags.calibrated && model.calibration().empty())
     fail(Exit::mismatch,
          "{}: has no calibration: it was trained without validation rows that have known labels",
          flags.model);
-  const PredictTally tally = flags.from_stream() ? predict_stream(flags, model) : predict_file(flags, model);
+  const PredictTally tally =
+      flags.from_stream() ? predict_stream(flags, model) : predict_file(flags, model, ranks);
+  if (!ranks.leads()) return 0;
   const auto rate =
       static_cast<std::uint64_t>(static_cast<double>(tally.items) / std::max(tally.seconds, 1e-9));
   if (flags.json) {

@@ -16,7 +16,7 @@ struct PredictFlags {
   SourceFlags source;
   std::string out, part = "all", labels_by = "thresholds", precision = "model", format = "auto";
   std::int64_t top = 0;
-  bool labels = false, calibrated = false, strict = false, json = false, quiet = false;
+  bool labels = false, calibrated = false, strict = false, json = false, quiet = false, mpi = false;
   double threshold = -1;
   int threads = 0;
   std::string device = "auto";

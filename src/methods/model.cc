@@ -210,18 +210,36 @@ Matrix<float> Model::predict(const Selection& selection) const {
 }
 
 void Model::predict(const Selection& selection, Sink sink) const {
+  predict(selection, sink, one_rank());
+}
+
+void Model::predict(const Selection& selection, Sink sink, const Ranks& ranks) const {
   constexpr std::size_t kBlock = 2048;  // bounds the memory of prepared copies and of scores
   const Columns::Match match = columns_.match(*selection.data);
-  Matrix<float> scores(std::min(kBlock, selection.rows.size()), label_names_.size());
+  const std::size_t rows = selection.rows.size(), turn = kBlock * static_cast<std::size_t>(ranks.size());
+  const auto count = [&](std::size_t begin) { return begin < rows ? std::min(kBlock, rows - begin) : 0; };
+  Matrix<float> scores(std::min(turn, rows), label_names_.size());  // of a turn: one block of each rank
+  const auto block_of = [&](std::size_t from, int rank) {
+    return from + kBlock * static_cast<std::size_t>(rank);
+  };
   Selection block{&match.data, selection.fold, {}, selection.hide_labels};
-  for (std::size_t begin = 0; begin < selection.rows.size(); begin += kBlock) {
-    const std::size_t count = std::min(kBlock, selection.rows.size() - begin);
-    const auto first = selection.rows.begin() + static_cast<std::ptrdiff_t>(begin);
-    block.rows.assign(first, first + static_cast<std::ptrdiff_t>(count));
-    method_->predict(prepared(block, match.source, forms_of_predictions_, false), scores.view().top(count));
-    sink(begin, scores.view().top(count));
-    if (block.rows.back() - block.rows.front() + 1 == count)  // rows in the order of the file
-      for (const auto& view : match.data.views) release_rows(view, block.rows.front(), count);
+  for (std::size_t from = 0; from < rows; from += turn) {
+    const auto place = [&](std::size_t begin) { return scores.view().slice(begin - from, count(begin)); };
+    if (const std::size_t begin = block_of(from, ranks.rank()); count(begin) > 0) {
+      const auto first = selection.rows.begin() + static_cast<std::ptrdiff_t>(begin);
+      block.rows.assign(first, first + static_cast<std::ptrdiff_t>(count(begin)));
+      method_->predict(prepared(block, match.source, forms_of_predictions_, false), place(begin));
+      if (block.rows.back() - block.rows.front() + 1 == count(begin))  // rows in the order of the file
+        for (const auto& view : match.data.views) release_rows(view, block.rows.front(), count(begin));
+    }
+    std::vector<Ranks::Part> parts;
+    for (int r = 0; r < ranks.size(); ++r)
+      if (const std::size_t begin = block_of(from, r); count(begin) > 0)
+        parts.push_back(
+            {scores.row(begin - from).data(), count(begin) * scores.cols() * sizeof(float), r, 0});
+    ranks.exchange(parts);
+    for (std::size_t begin = from; ranks.leads() && begin < std::min(rows, from + turn); begin += kBlock)
+      sink(begin, place(begin));
   }
 }
 

@@ -13,6 +13,7 @@
 #include <string>
 #include <vector>
 
+#include "base/ranks.h"
 #include "data/columns.h"
 #include "data/dataset.h"
 #include "data/item_block.h"
@@ -58,6 +59,9 @@ class Model {
   // The same in blocks, for more rows than memory holds scores: sink(first row of the block, scores (k, c)).
   using Sink = FunctionRef<void(std::size_t, MatrixView<const float>)>;
   void predict(const Selection& selection, Sink sink) const;
+  // The same rows divided among ranks, block by block: rank 0's sink gets all of them in order, with the bits of one
+  // process; the others' sinks get nothing.
+  void predict(const Selection& selection, Sink sink, const Ranks& ranks) const;
   // The rows as the method sees them, views in the model's order: what predict does first.
   Items prepare(const Selection& selection) const;
   // The views by name, size and column names, for items that arrive one by one. `empty` says what stands for an empty
@@ -81,7 +85,9 @@ class Model {
   static Model load(const Tensors& file);
 
   const std::vector<std::string>& label_names() const { return label_names_; }
-  const Columns& columns() const { return columns_; }  // views with their columns; match() tells what predict does
+  const Columns& columns() const {
+    return columns_;
+  }  // views with their columns; match() tells what predict does
   const Preparation& preparation() const { return preparations_.front(); }  // of the first member
   const std::vector<Preparation>& preparations() const { return preparations_; }
   const std::string& version() const { return version_; }  // of the program that fitted it; empty if unknown
