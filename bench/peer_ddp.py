@@ -7,7 +7,8 @@ import os
 import sys
 import time
 
-THREADS, RANKS, STEPS = (int(word) for word in sys.argv[1:4])
+os.environ.setdefault("PEER_DDP", " ".join(sys.argv[1:4]))  # processes that are spawned see other arguments
+THREADS, RANKS, STEPS = (int(word) for word in os.environ["PEER_DDP"].split())
 sys.argv = ["peer_torch.py", "step", "paper", str(THREADS), "wall"]
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 
