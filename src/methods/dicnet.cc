@@ -34,7 +34,7 @@ class Dicnet final : public TwoChannelMethod {
 
   Traits traits() const override {
     return {
-        .name = "dicnet", .title = "DICNet", .source = "AAAI 2023", .divides = true, .probabilities = true};
+        .name = "dicnet", .title = "DICNet", .source = "AAAI 2023", .divides = true, .streams = true, .probabilities = true};
   }
 
   void declare(Options& o) override {
