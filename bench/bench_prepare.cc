@@ -41,7 +41,8 @@ void run(std::int64_t rows) {
   for (std::size_t v = 0; v < whole.views().size(); ++v)
     least = std::min(least, explained(passes.views()[v]) / explained(whole.views()[v]));
   const auto line = [&](const char* what, double value, const char* unit) {
-    fmt::print("{{\"name\": \"preparation of {} rows, {}\", \"value\": {:.4f}, \"unit\": \"{}\"}}\n", rows, what, value, unit);
+    fmt::print("{{\"name\": \"preparation of {} rows, {}\", \"value\": {:.4f}, \"unit\": \"{}\"}}\n", rows,
+               what, value, unit);
   };
   line("fit", fit, "s");
   line("application", apply, "s");

@@ -24,9 +24,22 @@ class MemoryLimit : public testing::Test {
   }
   std::vector<std::string> training(const std::string& data, const std::string& model,
                                     const std::vector<std::string>& more) const {
-    std::vector<std::string> command = {"train",    data,   "--out",   folder_ / model,    "--embedding", "32",
-                                        "--device", "cpu",  "--batch", "64",               "--threads",   "2",
-                                        "--encoder-widths", "64",      "--decoder-widths", "32"};
+    std::vector<std::string> command = {"train",
+                                        data,
+                                        "--out",
+                                        folder_ / model,
+                                        "--embedding",
+                                        "32",
+                                        "--device",
+                                        "cpu",
+                                        "--batch",
+                                        "64",
+                                        "--threads",
+                                        "2",
+                                        "--encoder-widths",
+                                        "64",
+                                        "--decoder-widths",
+                                        "32"};
     command.insert(command.end(), more.begin(), more.end());
     return command;
   }
@@ -41,9 +54,9 @@ TEST_F(MemoryLimit, HoldsForSetsThatAreLarger) {
   const std::size_t limit = std::size_t{150} << 20;
   ASSERT_GT(bytes, limit * 8 / 5);
   for (const char* prepare : {"root-pca", "zscore"}) {
-    const Ended ended =
-        run(training(data, "m.safetensors", {"--memory-limit", "150M", "--epochs", "1", "--prepare", prepare,
-                                             "--shuffle-window", "1000", "--view-weight", "1"}));
+    const Ended ended = run(training(data, "m.safetensors",
+                                     {"--memory-limit", "150M", "--epochs", "1", "--prepare", prepare,
+                                      "--shuffle-window", "1000", "--view-weight", "1"}));
     EXPECT_EQ(ended.code, 0) << ended.err;
     EXPECT_LT(ended.peak_bytes, limit) << prepare;
     EXPECT_NE(ended.err.find("of prepared rows go to"), std::string::npos) << ended.err;
@@ -77,13 +90,15 @@ TEST_F(MemoryLimit, AnInterruptedTrainingGoesOnToTheSameBytes) {
     std::this_thread::sleep_for(std::chrono::milliseconds(10));
   process.send(SIGTERM);
   const Ended stopped = process.wait();
-  if (stopped.code == 0) GTEST_SUCCEED() << "it was faster than the signal";
+  if (stopped.code == 0)
+    GTEST_SUCCEED() << "it was faster than the signal";
   else {
     EXPECT_EQ(stopped.code, 143) << stopped.err;
     EXPECT_TRUE(fs::exists(folder_ / "m.safetensors.prepared"));
     // The order of rows is another one in memory: a checkpoint does not go over.
-    const Ended other = run(training(data, "m.safetensors", {"--epochs", "12", "--shuffle-window", "300",
-                                                             "--guess-from", "2", "--resume"}));
+    const Ended other =
+        run(training(data, "m.safetensors",
+                     {"--epochs", "12", "--shuffle-window", "300", "--guess-from", "2", "--resume"}));
     EXPECT_EQ(other.code, 2) << other.err;
     EXPECT_NE(other.err.find("order"), std::string::npos) << other.err;
     const Ended resumed = run(limited("m.safetensors", {"--resume"}));
@@ -96,7 +111,8 @@ TEST_F(MemoryLimit, AnInterruptedTrainingGoesOnToTheSameBytes) {
 
 TEST_F(MemoryLimit, NamedFoldersAreKeptAndUsedAgain) {
   const std::string data = simulated({"--rows", "300", "--sizes", "20,10"});
-  const std::vector<std::string> more = {"--memory-limit", "400M", "--epochs", "2", "--prepared", folder_ / "rows"};
+  const std::vector<std::string> more = {"--memory-limit", "400M",          "--epochs", "2",
+                                         "--prepared",     folder_ / "rows"};
   const Ended first = run(training(data, "a.safetensors", more));
   ASSERT_EQ(first.code, 0) << first.err;
   EXPECT_TRUE(fs::exists(folder_ / "rows"));
@@ -120,7 +136,8 @@ TEST_F(MemoryLimit, WhatCannotWorkIsSaid) {
   refused({"--memory-limit", "40M"}, 1, "the memory limit is 42 MB");
   ASSERT_EQ(run({"data", "convert", data, folder_ / "data.csv"}).code, 0);
   refused({"--memory-limit", "1G"}, 2, "lacuna data convert", folder_ / "data.csv");
-  const Ended other = run({"train", data, "--method", "naim3l", "--memory-limit", "1G", "--out", folder_ / "m"});
+  const Ended other =
+      run({"train", data, "--method", "naim3l", "--memory-limit", "1G", "--out", folder_ / "m"});
   EXPECT_EQ(other.code, 2);
   EXPECT_NE(other.err.find("naim3l needs all rows in memory"), std::string::npos) << other.err;
 }

@@ -55,18 +55,20 @@ class Prepared : public testing::Test {
   static Model small_model(const std::string& preset = "best") {
     Model model("lacuna");
     model.set_preset(preset);
-    for (const auto& [name, value] : std::vector<std::pair<const char*, const char*>>{{"epochs", "4"},
-                                                                                      {"batch", "32"},
-                                                                                      {"embedding", "16"},
-                                                                                      {"encoder-widths", "24"},
-                                                                                      {"decoder-widths", "16"},
-                                                                                      {"guess-from", "2"},
-                                                                                      {"precision", "f32"}})
+    for (const auto& [name, value] :
+         std::vector<std::pair<const char*, const char*>>{{"epochs", "4"},
+                                                          {"batch", "32"},
+                                                          {"embedding", "16"},
+                                                          {"encoder-widths", "24"},
+                                                          {"decoder-widths", "16"},
+                                                          {"guess-from", "2"},
+                                                          {"precision", "f32"}})
       model.options().set(name, value, "test");
     return model;
   }
   // The model file after a fit with rows in memory, or in the store.
-  std::string trained(bool in_files, const std::string& window = "0", const std::string& preset = "best") const {
+  std::string trained(bool in_files, const std::string& window = "0",
+                      const std::string& preset = "best") const {
     Model model = small_model(preset);
     model.options().set("shuffle-window", window, "test");
     FitContext context;
@@ -93,7 +95,8 @@ class Prepared : public testing::Test {
 
 template <class T>
 bool same(const SharedMatrix<T>& a, const SharedMatrix<T>& b) {
-  return a.rows() == b.rows() && a.cols() == b.cols() && std::ranges::equal(std::as_const(a).values(), std::as_const(b).values());
+  return a.rows() == b.rows() && a.cols() == b.cols() &&
+         std::ranges::equal(std::as_const(a).values(), std::as_const(b).values());
 }
 
 void expect_same(const Items& a, const Items& b) {
@@ -125,7 +128,8 @@ TEST_F(Prepared, RowsInFilesAreThoseInMemory) {
 }
 
 TEST_F(Prepared, TrainingOnFilesGivesTheBytesOfTrainingInMemory) {
-  for (const char* window : {"0", "50", "96"}) EXPECT_EQ(trained(true, window), trained(false, window)) << window;
+  for (const char* window : {"0", "50", "96"})
+    EXPECT_EQ(trained(true, window), trained(false, window)) << window;
   EXPECT_NE(trained(false, "50"), trained(false, "0"));
   set_threads(1);
   const std::string one = trained(true, "50");

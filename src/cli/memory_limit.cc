@@ -15,12 +15,14 @@ void MemoryFlags::declare(Options& options) {
   const auto group = options.group("running");
   options
       .add("memory-limit", limit,
-           "train within so much memory (2G, 800M): prepared rows go to MODEL.prepared and are read from there "
+           "train within so much memory (2G, 800M): prepared rows go to MODEL.prepared and are read from "
+           "there "
            "in large pieces; DATA is a native folder")
       .metavar("SIZE");
   options
       .add("prepared", prepared,
-           "with --memory-limit: keep prepared rows in this folder, for the next training with the same rows and "
+           "with --memory-limit: keep prepared rows in this folder, for the next training with the same rows "
+           "and "
            "preparation")
       .metavar("DIR")
       .needs("memory-limit");
@@ -56,13 +58,15 @@ void check_in_files(const Dataset& data, const std::string& path, std::uint64_t 
         std::as_bytes(csr != nullptr ? csr->value.row(0) : std::get<Table<float>>(view.features).row(0));
     if (csr != nullptr && 2 * kCopies * 2 * static_cast<double>(bytes.size()) > static_cast<double>(limit))
       fail(Exit::usage,
-           "--memory-limit: view '{}' is sparse and takes {} in memory while it is prepared, more than half of {}: "
+           "--memory-limit: view '{}' is sparse and takes {} in memory while it is prepared, more than half "
+           "of {}: "
            "allow more",
            view.name, bytes_text(kCopies * 2 * static_cast<double>(bytes.size())),
            bytes_text(static_cast<double>(limit)));
     if (bytes.empty() || is_mapped(bytes)) continue;
     fail(Exit::usage,
-         "--memory-limit: view '{}' of {} was read into memory; rows are read in passes from a native folder: lacuna "
+         "--memory-limit: view '{}' of {} was read into memory; rows are read in passes from a native "
+         "folder: lacuna "
          "data convert {} FOLDER",
          view.name, path, path);
   }
@@ -72,7 +76,8 @@ void limit_memory(std::uint64_t bytes) {
   rlimit limit{};
   if (getrlimit(RLIMIT_DATA, &limit) != 0) return;
   limit.rlim_cur = std::min<rlim_t>(bytes, limit.rlim_max);
-  if (setrlimit(RLIMIT_DATA, &limit) != 0) fail(Exit::failed, "--memory-limit: the system refuses to limit memory");
+  if (setrlimit(RLIMIT_DATA, &limit) != 0)
+    fail(Exit::failed, "--memory-limit: the system refuses to limit memory");
 }
 
 }  // namespace lacuna::cli

@@ -12,8 +12,9 @@
 namespace lacuna::cli {
 
 struct MemoryFlags {
-  std::string limit;     // "2G"; empty = rows in memory
-  std::string prepared;  // a folder for prepared rows that is kept; empty = beside the model, until it is written
+  std::string limit;  // "2G"; empty = rows in memory
+  std::string
+      prepared;  // a folder for prepared rows that is kept; empty = beside the model, until it is written
 
   void declare(Options& options);
   bool given() const { return !limit.empty(); }

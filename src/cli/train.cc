@@ -135,8 +135,10 @@ int train(const Arguments& arguments) {
   if (memory_limit > 0 && !ranks.alone())
     fail(Exit::usage, "--memory-limit: {} ranks hold their rows in memory; use either", ranks.size());
   if (memory_limit > 0 && !is_file && flags.memory.prepared.empty())
-    fail(Exit::usage, "--memory-limit: {} is no file, so that no prepared rows can lie beside it; name a folder "
-         "with --prepared", flags.out);
+    fail(Exit::usage,
+         "--memory-limit: {} is no file, so that no prepared rows can lie beside it; name a folder "
+         "with --prepared",
+         flags.out);
   const auto check_files = [&] {
     if (!ranks.leads()) return;
     check_writable(flags.out);

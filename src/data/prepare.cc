@@ -189,10 +189,10 @@ Extent extent_of(const View& view, const std::vector<std::uint32_t>& rows) {
       Extent& part = parts[begin / kChunk];
       for (std::size_t r = begin; r < end; ++r) {
         const std::uint32_t i = rows[first + r];
-        part.add(extent_of(table != nullptr
-                               ? table->row(i)
-                               : csr->value.row(0).subspan(csr->start(0, i),
-                                                           csr->start(0, i + 1) - csr->start(0, i))));
+        part.add(extent_of(
+            table != nullptr
+                ? table->row(i)
+                : csr->value.row(0).subspan(csr->start(0, i), csr->start(0, i + 1) - csr->start(0, i))));
       }
     });
     for (const Extent& part : parts) extent.add(part);
@@ -367,7 +367,8 @@ void fit_projection(const Dataset& data, std::size_t v, const std::vector<std::u
   fitted.rows = rows;
   if (rows.size() * map.directions.cols() * sizeof(float) > options.most_bytes) {  // the anchors alone
     fitted.rows.resize(KernelMap::kMostAnchors);
-    for (std::size_t i = 0; i < fitted.rows.size(); ++i) fitted.rows[i] = rows[i * rows.size() / fitted.rows.size()];
+    for (std::size_t i = 0; i < fitted.rows.size(); ++i)
+      fitted.rows[i] = rows[i * rows.size() / fitted.rows.size()];
   }
   Matrix<float> Z(fitted.rows.size(), map.directions.cols());
   project(map, fitted, v, Z);

@@ -21,7 +21,7 @@ namespace fs = std::filesystem;
 
 constexpr const char *kSchema = "lacuna.prepared.1", *kKeyFile = "key.json",
                      *kPreparationFile = "preparation.safetensors", *kPrefix = "prepare.";
-constexpr std::size_t kSlab = 1024;                           // rows; a multiple of what apply() gives to a thread
+constexpr std::size_t kSlab = 1024;  // rows; a multiple of what apply() gives to a thread
 constexpr std::uint64_t kViewBytes = std::uint64_t{64} << 20;  // a view that is larger is fitted in passes
 
 std::string array_path(const std::string& folder, const std::string& part, const std::string& array) {
@@ -113,15 +113,15 @@ SharedMatrix<T> open_array(const std::string& path, Element type, std::size_t ro
   return {array.owner, {reinterpret_cast<const T*>(array.bytes.data()), rows, cols}};
 }
 
-Items open_rows(const Preparation& preparation, std::size_t rows, std::size_t labels, const std::string& folder,
-                const std::string& part) {
+Items open_rows(const Preparation& preparation, std::size_t rows, std::size_t labels,
+                const std::string& folder, const std::string& part) {
   Items items;
   items.mapped = true;
   const std::size_t m = preparation.views().size();
   const auto path = [&](const std::string& array) { return array_path(folder, part, array); };
   for (std::size_t v = 0; v < m; ++v)
-    items.X.push_back(open_array<float>(path(fmt::format("x{}", v)), Element::f32, rows,
-                                        preparation.views()[v].width()));
+    items.X.push_back(
+        open_array<float>(path(fmt::format("x{}", v)), Element::f32, rows, preparation.views()[v].width()));
   items.W = open_array<std::uint8_t>(path("w"), Element::u8, rows, m);
   items.Y = open_array<float>(path("y"), Element::f32, rows, labels);
   items.G = open_array<std::uint8_t>(path("g"), Element::u8, rows, labels);
@@ -133,8 +133,9 @@ Items open_rows(const Preparation& preparation, std::size_t rows, std::size_t la
 void check_found(const std::string& folder, const nlohmann::json& key) {
   const auto found = nlohmann::json::parse(read_text(folder + "/" + kKeyFile), nullptr, false);
   if (!(found == key))  // what is no JSON is equal to nothing, and different from nothing
-    fail(Exit::data, "{}: its {} is not that of the rows it is named after; remove the folder, it is made again",
-         folder, kKeyFile);
+    fail(Exit::data,
+         "{}: its {} is not that of the rows it is named after; remove the folder, it is made again", folder,
+         kKeyFile);
   const FolderCheck check = check_folder(folder);
   if (!check.damaged.empty())
     fail(Exit::data, "{}; remove the folder {}, it is made again", check.damaged.front(), folder);
@@ -147,9 +148,10 @@ nlohmann::json PreparedStore::key_of(const Selection& train, const Selection& va
   PrepareOptions copy = options;
   Options settings;
   copy.declare(settings);
-  return {{"schema", kSchema},         {"version", LACUNA_VERSION},    {"data", data_hash_},
-          {"train", hash_of(train)},   {"val", hash_of(val)},          {"settings", settings.json()},
-          {"seed", options.seed},      {"rows", {train.rows.size(), val.rows.size()}}};
+  return {{"schema", kSchema},    {"version", LACUNA_VERSION},
+          {"data", data_hash_},   {"train", hash_of(train)},
+          {"val", hash_of(val)},  {"settings", settings.json()},
+          {"seed", options.seed}, {"rows", {train.rows.size(), val.rows.size()}}};
 }
 
 PreparedRows PreparedStore::get(const Selection& train, const Selection& val, const PrepareOptions& options,
@@ -167,8 +169,9 @@ PreparedRows PreparedStore::get(const Selection& train, const Selection& val, co
     make_directories(root_);
     const std::uint64_t left = free_bytes(root_ + "/");
     if (left < needed)
-      fail(Exit::failed, "{}: the prepared rows need {}, the disk has {} left; name another place with --prepared",
-           root_, bytes_text(static_cast<double>(needed)), bytes_text(static_cast<double>(left)));
+      fail(Exit::failed,
+           "{}: the prepared rows need {}, the disk has {} left; name another place with --prepared", root_,
+           bytes_text(static_cast<double>(needed)), bytes_text(static_cast<double>(left)));
     tell(fmt::format("{} of prepared rows go to {}", bytes_text(static_cast<double>(needed)), folder));
     remove_leftovers(folder);
     const TemporaryFolder temporary(folder);

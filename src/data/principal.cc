@@ -16,7 +16,7 @@ class Centred {
   virtual std::size_t cols() const = 0;
   virtual void times(MatrixView<const double> B, MatrixView<double> out) const = 0;             // out = X̃ B
   virtual void transposed_times(MatrixView<const double> B, MatrixView<double> out) const = 0;  // out = X̃ᵀ B
-  virtual void gram_times(MatrixView<const double> B, MatrixView<double> out) const {           // out = X̃ᵀX̃ B
+  virtual void gram_times(MatrixView<const double> B, MatrixView<double> out) const {  // out = X̃ᵀX̃ B
     Matrix<double> middle(rows(), B.cols);
     times(B, middle);
     transposed_times(middle, out);
@@ -94,7 +94,8 @@ class FloatTable final : public Centred {
 
  private:
   // out (d, k) += (Bᵀ X̃)ᵀ of a strip's part Bᵀ (k, r).
-  static void add_image(const Matrix<float>& B, MatrixView<const float> strip, bool adds, MatrixView<double> out) {
+  static void add_image(const Matrix<float>& B, MatrixView<const float> strip, bool adds,
+                        MatrixView<double> out) {
     Matrix<float> image(out.cols, out.rows);
     multiply(B, strip, Transpose::none, false, image);
     each_row(out.rows, [&](std::size_t j) {
@@ -193,10 +194,9 @@ Eigensystem leading_pairs(const Centred& X, const Matrix<double>* gram, std::siz
                           std::uint64_t seed) {
   const std::size_t size = std::min(X.rows(), X.cols());
   if (size > kDirectSize && (gram == nullptr || size > kFewDirections * K))
-    return leading_eigen(
-        size, K, enough, seed, [&](MatrixView<const double> B, MatrixView<double> out) {
-          gram != nullptr ? product(gram->view(), B, Transpose::none, false, out) : apply_gram(X, B, out);
-        });
+    return leading_eigen(size, K, enough, seed, [&](MatrixView<const double> B, MatrixView<double> out) {
+      gram != nullptr ? product(gram->view(), B, Transpose::none, false, out) : apply_gram(X, B, out);
+    });
   if (gram != nullptr) return symmetric_eigen(*gram);
   Matrix<double> identity(size, size), A(size, size);
   for (std::size_t i = 0; i < size; ++i) identity(i, i) = 1;

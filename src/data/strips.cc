@@ -18,8 +18,8 @@ void leave_rows(const View& view, std::span<const std::uint32_t> rows) {
 
 void for_slabs(const View& view, std::span<const std::uint32_t> rows,
                FunctionRef<void(std::size_t, std::size_t)> body) {
-  const std::size_t slab = std::max<std::size_t>(
-      256, kSlabBytes / (sizeof(float) * std::max<std::size_t>(view.columns(), 1)));
+  const std::size_t slab =
+      std::max<std::size_t>(256, kSlabBytes / (sizeof(float) * std::max<std::size_t>(view.columns(), 1)));
   for (std::size_t first = 0; first < rows.size(); first += slab) {
     const std::size_t count = std::min(slab, rows.size() - first);
     body(first, count);

@@ -102,8 +102,9 @@ class Ensemble final : public Method, public MemoryHolder {
     if (auto* shared = dynamic_cast<SharedFit*>(&context))
       if (MemberShare* share = shared->shared_members()) return fit_shared(train, val, context, *share);
     members_.clear();
-    SharedMatrix<float> Q(teachers_ > 0 ? train.rows() : 0, train.labels());  // mean score of the teachers so far
-    std::size_t done = 0;                                                     // fits, teachers included
+    SharedMatrix<float> Q(teachers_ > 0 ? train.rows() : 0,
+                          train.labels());  // mean score of the teachers so far
+    std::size_t done = 0;                   // fits, teachers included
     std::optional<Tensors> current;
     if (const Tensors* state = context.resume_from()) {
       const auto saved = state->metadata.value(kState, nlohmann::json::object());

@@ -12,12 +12,14 @@ namespace lacuna {
 namespace {
 
 constexpr double kLong = 15 * 60;  // seconds
-constexpr double kProgramBytes = 48e6, kThreadBytes = 8e6;  // beside what cost() counts: blocks of predictions
+constexpr double kProgramBytes = 48e6,
+                 kThreadBytes = 8e6;  // beside what cost() counts: blocks of predictions
 
 }  // namespace
 
 FitSize fit_size(const Items& train) {
-  FitSize size{.rows = train.rows(), .labels = train.labels(), .columns = {}, .present = {}, .mapped = train.mapped};
+  FitSize size{
+      .rows = train.rows(), .labels = train.labels(), .columns = {}, .present = {}, .mapped = train.mapped};
   for (std::size_t v = 0; v < train.views(); ++v) {
     size.columns.push_back(train.X[v].cols());
     std::size_t present = 0;
@@ -58,9 +60,11 @@ void announce_cost(const Method& method, const FitSize& size, FitContext& contex
                  limit = static_cast<double>(context.memory_limit);
     if (needed > limit)
       fail(Exit::failed,
-           "{} needs about {} for {} rows, {} views and {} labels, with the rows themselves in files, and the memory "
+           "{} needs about {} for {} rows, {} views and {} labels, with the rows themselves in files, and "
+           "the memory "
            "limit is {}: allow more, or use a smaller network or --shuffle-window",
-           method.traits().name, bytes_text(needed), size.rows, size.columns.size(), size.labels, bytes_text(limit));
+           method.traits().name, bytes_text(needed), size.rows, size.columns.size(), size.labels,
+           bytes_text(limit));
   }
   const auto memory = static_cast<double>(machine_memory());
   if (cost.bytes > memory)

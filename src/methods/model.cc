@@ -39,7 +39,8 @@ void check_ranks(const Traits& traits, const Ranks& ranks) {
 
 void check_streams(const Traits& traits, const Dataset& data) {
   if (data.empty_cells)
-    fail(Exit::usage, "{}: empty cells are filled in memory; fill them first: lacuna data convert writes a folder",
+    fail(Exit::usage,
+         "{}: empty cells are filled in memory; fill them first: lacuna data convert writes a folder",
          data.name);
   if (traits.streams) return;
   std::vector<std::string> able;
@@ -117,7 +118,8 @@ std::pair<Items, Items> Model::prepared(const Selection& train, const Selection&
   }
   std::pair<Items, Items> items;
   for (std::size_t k = 0; k < forms_.size(); ++k) {
-    PreparedRows rows = store->get(train, val, forms_[k], [&](const std::string& text) { context.remark(text); });
+    PreparedRows rows =
+        store->get(train, val, forms_[k], [&](const std::string& text) { context.remark(text); });
     preparations_.push_back(std::move(rows.preparation));
     if (k == 0) {
       items = {std::move(rows.train), std::move(rows.val)};
@@ -143,7 +145,8 @@ void Model::fit(const Selection& train, const Selection& val, FitContext& contex
   fit(train, val, context, &store);
 }
 
-void Model::fit(const Selection& train_rows, const Selection& val_rows, FitContext& context, PreparedStore* store) {
+void Model::fit(const Selection& train_rows, const Selection& val_rows, FitContext& context,
+                PreparedStore* store) {
   Selection train = train_rows, val = val_rows;
   if (train.data->views.empty()) fail(Exit::data, "{} has no views to learn from", train.data->name);
   if (train.data->labels.empty()) fail(Exit::data, "{} has no labels to learn from", train.data->name);

@@ -136,7 +136,12 @@ void PresetNetwork::put_in_place(const std::string& preset, const std::vector<Se
 }
 
 Traits Mtd::traits() const {
-  return {.name = "mtd", .title = "MTD", .source = "NeurIPS 2023", .divides = true, .streams = true, .probabilities = true};
+  return {.name = "mtd",
+          .title = "MTD",
+          .source = "NeurIPS 2023",
+          .divides = true,
+          .streams = true,
+          .probabilities = true};
 }
 
 // What the paper's own study varies is worth tuning.

@@ -67,8 +67,8 @@ class Training {
  private:
   void run_epoch() {
     ahead_.leave();
-    order_ = row_order(train_.rows(), window_rows(options_, train_.mapped, train_.row_bytes()), options_.shuffle, context_.seed,
-                       static_cast<std::uint32_t>(epoch_));
+    order_ = row_order(train_.rows(), window_rows(options_, train_.mapped, train_.row_bytes()),
+                       options_.shuffle, context_.seed, static_cast<std::uint32_t>(epoch_));
     double begun = now();
     for (; next_ < steps_per_epoch_; ++next_) {
       if (next_ > 0) {
@@ -297,7 +297,7 @@ class Training {
   std::int64_t batch_ = 1, steps_per_epoch_ = 1;
   Matrix<std::int8_t> truth_;  // of the validation rows
   Matrix<float> scores_;
-  RowOrder order_;                    // of this epoch's rows
+  RowOrder order_;  // of this epoch's rows
   ReadAhead ahead_;
 
   struct Started {
