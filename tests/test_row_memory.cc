@@ -97,7 +97,8 @@ Matrix<double> by_definition(const Items& train, const Items& items, double shar
 }
 
 Matrix<float> joined(const RowMemory& memory, const Items& items) {
-  Matrix<float> logits = items.X[1];
+  Matrix<float> logits(items.X[1].rows(), items.X[1].cols());
+  logits.copy_from(items.X[1]);
   memory.join(items.X[0], logits);
   return logits;
 }

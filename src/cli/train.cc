@@ -9,6 +9,7 @@
 #include "cli/ceiling.h"
 #include "cli/date.h"
 #include "cli/learning.h"
+#include "cli/memory_limit.h"
 #include "cli/model_page.h"
 #include "cli/progress.h"
 #include "cli/ranks.h"
@@ -25,6 +26,7 @@ namespace {
 struct TrainFlags {
   LearningFlags learning;
   RunOptions run;
+  MemoryFlags memory;
   std::string out, report;
   bool json = false, json_events = false, quiet = false, mpi = false;
 
@@ -34,6 +36,7 @@ struct TrainFlags {
     o.add("report", report, "also write a page about the model and its validation rows").metavar("FILE.html");
     o.add("json", json, "one JSON document on stdout at the end");
     run.declare(o);
+    memory.declare(o);
     const auto group = o.group("running");
     o.add("json-events", json_events, "progress as JSON lines on stderr");
     o.add("quiet", quiet, "no progress");
@@ -110,6 +113,14 @@ int train(const Arguments& arguments) {
   if (flags.run.share && !ranks.alone())
     fail(Exit::usage, "--share: {} ranks learn one member after the other together; use either",
          ranks.size());
+  const std::uint64_t memory_limit = flags.memory.bytes();
+  if (memory_limit > 0 && !ranks.alone())
+    fail(Exit::usage, "--memory-limit: {} ranks hold their rows in memory; use either", ranks.size());
+  if (memory_limit > 0 && !is_file && flags.memory.prepared.empty())
+    fail(Exit::usage,
+         "--memory-limit: {} is no file, so that no prepared rows can lie beside it; name a folder "
+         "with --prepared",
+         flags.out);
   const auto check_files = [&] {
     if (!ranks.leads()) return;
     check_writable(flags.out);
@@ -126,14 +137,19 @@ int train(const Arguments& arguments) {
          ".h5ad "
          "and .h5mu",
          flags.learning.source.path);
+  if (memory_limit > 0) check_in_files(source.data(), flags.learning.source.path, memory_limit);
   const auto [learn, val, bare] = rows_to_learn(flags.learning, source);
 
   Progress progress(flags.json_events && ranks.leads() ? Progress::Style::events
                     : flags.quiet || !ranks.leads()    ? Progress::Style::quiet
                                                        : Progress::Style::automatic);
-  const nlohmann::json print = fingerprint(flags.learning, source, model);
+  nlohmann::json print = fingerprint(flags.learning, source, model);
+  if (memory_limit > 0) print["order"] = "of the file";  // rows are numbered by it, and so are random numbers
   TrainingRun run(flags.run, flags.out, print, progress, ranks);
   run.seed = flags.learning.seed;
+  run.memory_limit = memory_limit;
+  PreparedStore store(flags.memory.prepared.empty() ? flags.out + kPreparedEnding : flags.memory.prepared,
+                      print["data"]);
   RankedFit together(ranks, run);
   FitContext& context = ranks.alone() ? static_cast<FitContext&>(run) : together;
   model.notes() = {{"data", source.data().name},
@@ -177,7 +193,16 @@ int train(const Arguments& arguments) {
     return document;
   };
   try {
-    model.fit(learn, val, context);
+    if (memory_limit > 0) {
+      if (!current_device().cuda) limit_memory(memory_limit);
+      model.fit(learn, val, context, store);
+    } else {
+      model.fit(learn, val, context);
+    }
+  } catch (const std::bad_alloc&) {
+    if (memory_limit == 0) throw;
+    fail(Exit::failed, "--memory-limit {}: the training needs more; allow more, or use a smaller network",
+         flags.memory.limit);
   } catch (const EndedByLeader& ended) {
     return static_cast<int>(ended.code());
   } catch (const Diverged& diverged) {
@@ -193,6 +218,7 @@ int train(const Arguments& arguments) {
   if (!ranks.leads()) return 0;
   const nlohmann::json document = save();
   run.remove_checkpoint();
+  if (memory_limit > 0 && flags.memory.prepared.empty()) store.remove();
   if (!flags.report.empty())
     write_model_page(flags.report, {command_line("train", arguments), flags.learning.source.path, document},
                      model, learn, val);

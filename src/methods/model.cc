@@ -8,6 +8,7 @@
 #include "base/text.h"
 #include "data/bootstrap.h"
 #include "data/learnable.h"
+#include "data/prepared.h"
 #include "data/protocol.h"
 #include "data/release.h"
 #include "methods/ensemble.h"
@@ -34,6 +35,19 @@ void check_ranks(const Traits& traits, const Ranks& ranks) {
   fail(Exit::usage,
        "method {} is not divided among ranks, and there are {}; start it without mpirun, or use {}",
        traits.name, ranks.size(), join(able, ", "));
+}
+
+void check_streams(const Traits& traits, const Dataset& data) {
+  if (data.empty_cells)
+    fail(Exit::usage,
+         "{}: empty cells are filled in memory; fill them first: lacuna data convert writes a folder",
+         data.name);
+  if (traits.streams) return;
+  std::vector<std::string> able;
+  for (const auto& name : method_names())
+    if (make_method(name)->traits().streams) able.push_back(name);
+  fail(Exit::usage, "method {} needs all rows in memory; those that read them in batches are {}", traits.name,
+       join(able, ", "));
 }
 
 }  // namespace
@@ -92,34 +106,68 @@ Items Model::prepared(const Selection& selection, const std::vector<int>& source
   return items;
 }
 
+// Fits the preparations, and gives the rows in all of them.
+std::pair<Items, Items> Model::prepared(const Selection& train, const Selection& val, FitContext& context,
+                                        PreparedStore* store) {
+  preparations_.clear();
+  if (store == nullptr) {
+    for (const PrepareOptions& form : forms_) preparations_.push_back(Preparation::fit(train, form));
+    std::vector<int> source(train.data->views.size());
+    std::iota(source.begin(), source.end(), 0);
+    return {prepared(train, source, forms_.size(), true), prepared(val, source, forms_.size(), true)};
+  }
+  std::pair<Items, Items> items;
+  for (std::size_t k = 0; k < forms_.size(); ++k) {
+    PreparedRows rows =
+        store->get(train, val, forms_[k], [&](const std::string& text) { context.remark(text); });
+    preparations_.push_back(std::move(rows.preparation));
+    if (k == 0) {
+      items = {std::move(rows.train), std::move(rows.val)};
+    } else {
+      items.first.others.push_back(std::move(rows.train));
+      items.second.others.push_back(std::move(rows.val));
+    }
+  }
+  return items;
+}
+
 void Model::set_preset(const std::string& name) {
   method_->set_preset(name, *prepare_);
   preset_ = name;
   bind();  // the preset's values are the defaults from here on
 }
 
-void Model::fit(const Selection& train_rows, const Selection& val_rows, FitContext& context) {
+void Model::fit(const Selection& train, const Selection& val, FitContext& context) {
+  fit(train, val, context, nullptr);
+}
+
+void Model::fit(const Selection& train, const Selection& val, FitContext& context, PreparedStore& store) {
+  fit(train, val, context, &store);
+}
+
+void Model::fit(const Selection& train_rows, const Selection& val_rows, FitContext& context,
+                PreparedStore* store) {
   Selection train = train_rows, val = val_rows;
   if (train.data->views.empty()) fail(Exit::data, "{} has no views to learn from", train.data->name);
   if (train.data->labels.empty()) fail(Exit::data, "{} has no labels to learn from", train.data->name);
   if (train.rows.empty()) fail(Exit::data, "{}: no rows to learn from", train.data->name);
   const Aim aim = Aim::parse(settings_->aim);
   check_ranks(method_->traits(), context.ranks());
+  if (store != nullptr) {
+    check_streams(method_->traits(), *train.data);
+    std::ranges::sort(train.rows);  // a file is read from its beginning to its end
+    std::ranges::sort(val.rows);
+  }
   for (const std::string& note : check_learnable(train, val)) context.remark(note);
   make_members();
   columns_ = Columns::fit(train);
   const Dataset filled = columns_.filled(*train.data), filled_val = columns_.filled(*val.data);
   train.data = &filled;
   val.data = &filled_val;
-  preparations_.clear();
-  for (const PrepareOptions& form : forms_) preparations_.push_back(Preparation::fit(train, form));
+  const auto [train_items, val_items] = prepared(train, val, context, store);
   label_names_ = train.data->label_names;
   version_ = LACUNA_VERSION;
   record_ = nullptr;
-  std::vector<int> source(train.data->views.size());
-  std::iota(source.begin(), source.end(), 0);
-  const Items train_items = prepared(train, source, forms_.size(), true),
-              val_items = prepared(val, source, forms_.size(), true);
   prior_ = prior_of(train_items);
   announce_cost(*method_, fit_size(train_items), context);
   const auto finish = [&] {

@@ -11,6 +11,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "base/ranks.h"
@@ -21,6 +22,8 @@
 #include "methods/method.h"
 
 namespace lacuna {
+
+class PreparedStore;
 
 class Model {
  public:
@@ -45,6 +48,9 @@ class Model {
   // rows is held out for selection when `hold_out` > 0. Whether it makes sense is told first (data/learnable.h).
   void fit(const Selection& train, const Selection& val, FitContext& context);
   void fit(const Selection& train, double hold_out = .15, std::uint64_t seed = 1);
+  // The same with prepared rows in files (data/prepared.h), for more rows than memory holds; the rows are taken in the
+  // order of the data. Exit::usage for methods that need all rows at once (Traits::streams).
+  void fit(const Selection& train, const Selection& val, FitContext& context, PreparedStore& store);
   // Of the fitted model on the validation rows, decided as the method itself decides; none without such rows.
   // Known after fit() only; a file holds the record.
   const std::optional<Metrics>& validation() const { return validation_; }
@@ -97,8 +103,11 @@ class Model {
  private:
   void bind();          // (re)builds options_
   void make_members();  // turns the method into an ensemble where the settings say so
+  void fit(const Selection& train, const Selection& val, FitContext& context, PreparedStore* store);
   Items prepared(const Selection& selection, const std::vector<int>& source, std::size_t forms,
                  bool with_labels) const;
+  std::pair<Items, Items> prepared(const Selection& train, const Selection& val, FitContext& context,
+                                   PreparedStore* store);
 
   std::unique_ptr<Method> method_;
   std::unique_ptr<PrepareOptions> prepare_;

@@ -237,6 +237,7 @@ void EarlyNetwork<T>::for_blocks(const Items& items,
     const ForwardJob<T> classify = classifier_.predict(parameters_, z, false, out);
     ops_->linear_forward({&classify, 1});
     body(begin, z, out);
+    items.leave(begin, count);
   }
 }
 

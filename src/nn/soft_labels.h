@@ -30,13 +30,17 @@ class SoftLabels {
     const T due = static_cast<T>(batch.epoch - since % options.guess_every), made = epoch(engine);
     const bool own = batch.items->Q.empty();
     if (own ? made == due : made >= 0) return true;
-    Matrix<T> fresh(guesses_.rows(), guesses_.cols());
-    if (own) {
-      network.predict(*batch.items, fresh);
+    if (own && engine.on_host()) {  // where they stay
+      network.predict(*batch.items, guesses_);
     } else {
-      std::ranges::copy(batch.items->Q.values(), fresh.values().begin());
+      Matrix<T> fresh(guesses_.rows(), guesses_.cols());
+      if (own) {
+        network.predict(*batch.items, fresh);
+      } else {
+        std::ranges::copy(batch.items->Q.values(), fresh.values().begin());
+      }
+      upload<T>(engine, fresh, guesses_);
     }
-    upload<T>(engine, fresh, guesses_);
     set_epoch(engine, due);
     return true;
   }
