@@ -173,6 +173,7 @@ void Model::fit(const Selection& train_rows, const Selection& val_rows, FitConte
   const auto finish = [&] {
     validation_.reset();
     validated_.reset();
+    links_ = LabelLinks();
     if (val_items.rows() == 0) return;
     Matrix<float> scores(val_items.rows(), val_items.labels());
     method_->predict(val_items, scores);
@@ -181,6 +182,7 @@ void Model::fit(const Selection& train_rows, const Selection& val_rows, FitConte
     Matrix<std::int8_t> truth = truth_of(val_items);
     validation_ = evaluate(scores, truth, decided);
     calibration_ = Calibration::fit(scores, truth, method_->traits().probabilities, aim);
+    links_ = LabelLinks::fit(truth_of(train_items), scores, truth, calibration_, context.seed);
     // A difference that three digits do not show is no news.
     if (const double floor = floor_ap(train_items, val_items); validation_->ap < floor - .001)
       context.remark(
@@ -308,6 +310,10 @@ void Model::calibrate(MatrixView<float> scores) const {
   calibration_.apply(scores);
 }
 
+void Model::refine(MatrixView<const std::int8_t> known, MatrixView<float> scores) const {
+  links_.refine(known, calibration_, scores);
+}
+
 void Model::save(const std::string& path) const {
   tensors().write(path);
 }
@@ -318,6 +324,7 @@ Tensors Model::tensors() const {
   for (std::size_t k = 0; k < forms_of_predictions_; ++k) preparations_[k].save(file, form_prefix(k));
   columns_.save(file);
   calibration_.save(file);
+  links_.save(file);
   if (!prior_.empty()) file.put(kPrior, std::span(prior_));
   file.metadata["schema"] = kSchema;
   file.metadata["method"] = method_->traits().name;
@@ -371,6 +378,9 @@ Model Model::load(const Tensors& file) {
     model.version_ = meta.value("version", std::string());
     model.record_ = meta.value("validation", nlohmann::json());
     model.calibration_ = Calibration::load(file, model.label_names_.size());
+    model.links_ = LabelLinks::load(file, model.label_names_.size());
+    if (model.calibration_.empty() && !model.links_.empty())
+      fail(Exit::data, "{}: holds links between labels and no calibration to use them with", path);
     if (file.has(kPrior)) model.prior_ = file.floats(kPrior);
     if (file.has(kPrior) && (model.prior_.size() != model.label_names_.size() ||
                              !std::ranges::all_of(model.prior_, [](float x) { return std::isfinite(x); })))

@@ -19,6 +19,7 @@
 #include "data/dataset.h"
 #include "data/item_block.h"
 #include "methods/calibrate.h"
+#include "methods/label_links.h"
 #include "methods/method.h"
 
 namespace lacuna {
@@ -79,6 +80,10 @@ class Model {
   Matrix<std::uint8_t> decide(MatrixView<const float> scores) const;
   void calibrate(MatrixView<float> scores) const;
   const Calibration& calibration() const { return calibration_; }
+  // Scores (n, c) of items of which some labels are known (n, c): 1, 0, kUnknown. Those of the other labels are changed in
+  // place by what the known ones say (methods/label_links.h); an item without known labels keeps its scores, bit for bit.
+  void refine(MatrixView<const std::int8_t> known, MatrixView<float> scores) const;
+  const LabelLinks& label_links() const { return links_; }
   // One a label: the log-odds of its share among the known labels of the training rows, where explanations begin. Of n
   // known labels, k of them positive, it is (k + q) / (n + 1), q the share of all labels together. Empty in files of
   // versions that did not store it.
@@ -126,6 +131,7 @@ class Model {
   Columns columns_;
   std::vector<std::string> label_names_;
   Calibration calibration_;
+  LabelLinks links_;
   std::vector<float> prior_;
   std::string version_;
   struct Validated;  // scores and truth of the validation rows, after fit()
