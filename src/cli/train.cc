@@ -8,6 +8,7 @@
 #include "base/text.h"
 #include "base/threads.h"
 #include "cli/ceiling.h"
+#include "cli/counted.h"
 #include "cli/date.h"
 #include "cli/learning.h"
 #include "cli/model_page.h"
@@ -127,7 +128,8 @@ int train(const Arguments& arguments) {
   if (flags.run.share && model.members_planned() < 2)
     fail(Exit::usage, "--share has no effect: there is one network to learn; --members N makes an ensemble");
   if (flags.run.share && !ranks.alone())
-    fail(Exit::usage, "--share: {} ranks learn one member after the other together; use either", ranks.size());
+    fail(Exit::usage, "--share: {} ranks learn one member after the other together; use either",
+         ranks.size());
   const auto check_files = [&] {
     if (!ranks.leads()) return;
     check_writable(flags.out);
@@ -226,7 +228,7 @@ int train(const Arguments& arguments) {
   if (kept > 0 && 3 * kept < epochs)
     fmt::print("the best epoch came early: --patience 20 ends a training 20 epochs after its best\n");
   if (model.validation()) {
-    fmt::print("on {} validation rows:", val.rows.size());
+    fmt::print("on {}:", counted(val.rows.size(), "validation row"));
     for (std::size_t i = 0; i < metric_names().size(); ++i)
       if (const double value = model.validation()->values()[i]; std::isnan(value))
         fmt::print("  {} -", metric_names()[i]);
