@@ -347,6 +347,19 @@ TEST_F(Overlap, OfNumbersThatAreWrittenInTwoWaysIsExplained) {
   EXPECT_TRUE(has(message, "'1.0' and '1' are the same number")) << message;
 }
 
+TEST_F(Overlap, APartnerIsAnIdThatHasNone) {
+  std::string rna = "id,g\n", labels = "id,sick\n";
+  for (int i = 0; i < 100; ++i) {
+    rna += fmt::format("S{},{}\n", i, i % 5);
+    labels += fmt::format("{}{},{}\n", i < 4 ? "S" : "T", i, i % 2);
+  }
+  put("f/rna.csv", rna);
+  put("f/labels.csv", labels);
+  const std::string message = refused("f");
+  EXPECT_TRUE(has(message, "only 4 of its 100 ids")) << message;
+  EXPECT_FALSE(has(message, "the same as 'S")) << message;
+}
+
 TEST_F(Overlap, OfLabelsInAFileOfTheirOwnIsTold) {
   cohort("bad", 12, "PAT-{:03}");
   ReadOptions options;

@@ -10,6 +10,7 @@
 #include "base/text.h"
 #include "base/threads.h"
 #include "cli/ceiling.h"
+#include "cli/counted.h"
 #include "cli/progress.h"
 #include "cli/source.h"
 #include "cli/verbs.h"
@@ -231,8 +232,8 @@ int evaluate(const Arguments& arguments) {
     return 0;
   }
 
-  fmt::print(stderr, "{} rows, {} labels, {:.1f} % of the true labels unknown\n", truth.rows(), truth.cols(),
-             100 * unknown);
+  fmt::print(stderr, "{}, {}, {:.1f} % of the true labels unknown\n", counted(truth.rows(), "row"),
+             counted(truth.cols(), "label"), 100 * unknown);
   std::fputs(ceiling_text(truth).c_str(), stderr);
   if (flags.decided.empty())
     fmt::print(

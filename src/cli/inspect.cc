@@ -11,6 +11,7 @@
 #include "base/error.h"
 #include "base/files.h"
 #include "base/text.h"
+#include "cli/counted.h"
 #include "cli/source.h"
 #include "cli/verbs.h"
 #include "data/checksums.h"
@@ -168,8 +169,8 @@ void print_labels(const Report& r) {
 }
 
 void print_text(const Report& r) {
-  fmt::print("{}: {} rows, {} views, {} labels{}\n", r.name, count_text(r.rows), r.views.size(),
-             r.labels.size(), r.ids ? ", with ids" : "");
+  fmt::print("{}: {}, {}, {}{}\n", r.name, counted(r.rows, "row"), counted(r.views.size(), "view"),
+             counted(r.labels.size(), "label"), r.ids ? ", with ids" : "");
   if (!r.source.empty()) fmt::print("source: {}\n", r.source);
   if (!r.licence.empty()) fmt::print("licence: {}\n", r.licence);
   if (!r.views.empty()) {

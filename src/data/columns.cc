@@ -107,10 +107,10 @@ std::vector<std::size_t> order_of(const ViewColumns& model, const View& view,
   if (missing.empty() && unknown.empty()) return order;
   std::string what;
   if (!missing.empty())
-    what = fmt::format("{} of the model's {} columns are not there ({})", missing.size(), model.count,
-                       some(missing));
+    what =
+        fmt::format("missing: {} of the model's {} columns ({})", missing.size(), model.count, some(missing));
   if (!unknown.empty())
-    what += fmt::format("{}{} of its {} columns are unknown to the model ({})", what.empty() ? "" : "; ",
+    what += fmt::format("{}unknown to the model: {} of its {} columns ({})", what.empty() ? "" : "; ",
                         unknown.size(), view.columns(), some(unknown));
   if (!missing.empty() && !unknown.empty()) what += did_you_mean(unknown[0], missing);
   if (!missing.empty() && std::ranges::find(ids, missing[0]) != ids.end())

@@ -108,10 +108,10 @@ std::vector<std::string> check_learnable(const Selection& train, const Selection
                     learn.rows));
   const std::size_t selecting = val.rows.empty() ? 0 : count(val).rows;
   if (!val.rows.empty() && selecting < kFewToSelect)
-    notes.push_back(
-        fmt::format("only {} validation rows: the epoch, the thresholds of --labels and the calibration rest "
-                    "on them and will be poor",
-                    selecting));
+    notes.push_back(fmt::format(
+        "only {} validation row{}: the epoch, the thresholds of --labels and the calibration rest "
+        "on {} and will be poor",
+        selecting, selecting == 1 ? "" : "s", selecting == 1 ? "it" : "them"));
   return notes;
 }
 

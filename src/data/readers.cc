@@ -69,7 +69,7 @@ void refuse_idle(const FileForm& form, const ReadOptions& options, const std::st
     const Option& option = ours.all()[k];
     if (option.name == "format" || option.text() == defaults.all()[k].text()) continue;
     if (std::ranges::find(form.options, option.name) == form.options.end())
-      fail(Exit::usage, "{}: --{} has no effect on data of the form {}; leave it away", path, option.name,
+      fail(Exit::usage, "{}: --{} has no effect on data of the form {}; omit it", path, option.name,
            form.name);
   }
 }
