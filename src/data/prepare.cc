@@ -296,6 +296,7 @@ Matrix<float> background(const Preparation::ViewMap& map, const Items& items, st
     if (items.W(i, v) == 0) continue;
     seen += map.columns;
     for (std::size_t j = 0; j < map.columns; ++j) differ += items.X[v](i, j) != zero(0, j);
+    items.leave(i, 1);
   }
   if (static_cast<double>(differ) > kMostDiffer * static_cast<double>(seen)) return {};
   return zero;
