@@ -13,10 +13,12 @@
 #include "base/threads.h"
 #include "data/ids.h"
 #include "data/prepare.h"
+#include "data/release.h"
 
 namespace lacuna {
 namespace {
 
+constexpr std::size_t kPiece = 256;  // rows of a mapped view that a thread keeps
 constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
 
 double share(double part, double whole) {
@@ -122,10 +124,14 @@ ViewReport report_view(const Dataset& data, std::size_t v) {
     sums.first.resize(columns);
     sums.state.resize(columns);
     std::vector<float> row(columns);
-    for (std::size_t i = begin; i < end; ++i) {
-      if (!data.has(i, v)) continue;
-      view.copy_row(i, row);
-      sums.add_row(row, i);
+    for (std::size_t first = begin; first < end; first += kPiece) {
+      const std::size_t piece_end = std::min(first + kPiece, end);
+      for (std::size_t i = first; i < piece_end; ++i) {
+        if (!data.has(i, v)) continue;
+        view.copy_row(i, row);
+        sums.add_row(row, i);
+      }
+      release_rows(view, first, piece_end - first);
     }
   });
   Sums total;
@@ -192,7 +198,7 @@ bool same_row(const Dataset& data, std::size_t a, std::size_t b) {
 void count_duplicates(const Dataset& data, Report& report) {
   std::vector<std::uint64_t> hashes(data.rows);
   std::vector<std::uint8_t> bare(data.rows);  // rows without any view repeat nothing
-  parallel_for(data.rows, 64, [&](std::size_t begin, std::size_t end) {
+  parallel_for(data.rows, kPiece, [&](std::size_t begin, std::size_t end) {
     std::vector<float> row;
     for (std::size_t i = begin; i < end; ++i) {
       bare[i] = 1;
@@ -200,6 +206,7 @@ void count_duplicates(const Dataset& data, Report& report) {
         if (data.has(i, v)) bare[i] = 0;
       hashes[i] = row_hash(data, i, row);
     }
+    for (const View& view : data.views) release_rows(view, begin, end - begin);
   });
   std::unordered_multimap<std::uint64_t, std::size_t> seen;  // first rows of each kind
   for (std::size_t i = 0; i < data.rows; ++i) {
