@@ -74,6 +74,7 @@ const ItemsAway::Copy& ItemsAway::on(const Engine& engine, const Items& items) c
     for (const auto& common : items.common) copy.common.push_back(send(SharedMatrix<float>(common)));
     copy.Y = send(items.Y);
     copy.G = send(items.G);
+    engine.wait(engine.mark());  // other engines of the same device read it too
   } catch (...) {  // half a copy is none
     copies_.erase(at);
     throw;
