@@ -10,6 +10,7 @@
 #include "base/error.h"
 #include "base/files.h"
 #include "base/random.h"
+#include "checks.h"
 #include "data/readers.h"
 #include "data/scores.h"
 #include "data/simulate.h"
@@ -68,13 +69,6 @@ std::string mismatch(const Model& model, const Dataset& data) {
   return "(no error)";
 }
 
-bool same(const Matrix<float>& a, const Matrix<float>& b) {
-  return std::ranges::equal(a.values(), b.values());
-}
-bool has(const std::string& text, const std::string& part) {
-  return text.find(part) != std::string::npos;
-}
-
 TEST(Columns, AreFoundByNameInAnyOrderByEveryMethod) {
   const Dataset data = named_data();
   for (const auto& method : method_names()) {
@@ -105,7 +99,8 @@ TEST(Columns, OfSparseViewsAreFoundByNameToo) {
   value(0, 0) = 7, value(0, 1) = 9;
   Dataset one;
   one.rows = 1;
-  one.views.push_back({"rna", Csr{std::move(start), std::move(index), std::move(value), kGenes}, {}, "float32"});
+  one.views.push_back(
+      {"rna", Csr{std::move(start), std::move(index), std::move(value), kGenes}, {}, "float32"});
   one.views[0].column_names = {"gene4", "gene3", "gene2", "gene1", "gene0"};
   const Columns::Match match = model.columns().match(one);
   std::vector<float> row(kGenes);

@@ -63,7 +63,7 @@ void check_flags(const LearningFlags& learning, Options& options, const Argument
 }
 
 // Before anything is said: of several ranks one speaks.
-Ranks& join(const Arguments& arguments) {
+Ranks& join_speaking(const Arguments& arguments) {
   join_ranks(std::ranges::find(arguments, std::string("--") + kMpi) != arguments.end());
   Ranks& ranks = joined_ranks();
   if (ranks.leads()) return ranks;
@@ -98,7 +98,7 @@ std::pair<std::int64_t, std::int64_t> kept_epoch(const nlohmann::json& history) 
 }  // namespace
 
 int train(const Arguments& arguments) {
-  Ranks& ranks = join(arguments);
+  Ranks& ranks = join_speaking(arguments);
   TrainFlags flags;
   Options options;
   flags.declare(options);
@@ -127,7 +127,8 @@ int train(const Arguments& arguments) {
   if (flags.run.share && model.members_planned() < 2)
     fail(Exit::usage, "--share has no effect: there is one network to learn; --members N makes an ensemble");
   if (flags.run.share && !ranks.alone())
-    fail(Exit::usage, "--share: {} ranks learn one member after the other together; use either", ranks.size());
+    fail(Exit::usage, "--share: {} ranks learn one member after the other together; use either",
+         ranks.size());
   const auto check_files = [&] {
     if (!ranks.leads()) return;
     check_writable(flags.out);

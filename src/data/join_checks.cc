@@ -1,10 +1,10 @@
 // What is likely to be a mistake when tables are joined of which nobody has said how they belong together.
 #include <algorithm>
 #include <cmath>
-#include <filesystem>
 #include <numeric>
 
 #include "base/error.h"
+#include "base/files.h"
 #include "base/text.h"
 #include "data/ids.h"
 #include "data/join.h"
@@ -15,10 +15,6 @@ namespace {
 
 using Names = std::vector<std::string>;
 using Set = std::unordered_set<std::string_view>;
-
-std::string file_name(const std::string& path) {
-  return std::filesystem::path(path).filename().string();
-}
 
 // "'a', 'b', 'c', ...".
 std::string first_few(const Names& names) {
