@@ -256,6 +256,10 @@ bool is_protected(const std::string& path) {
   return info && kept_files.contains({info->st_dev, info->st_ino});
 }
 
+std::string file_name(const std::string& path) {
+  return std::filesystem::path(path).filename().string();
+}
+
 std::string canonical_path(const std::string& path) {
   std::error_code error;
   return std::filesystem::weakly_canonical(std::filesystem::absolute(path, error), error).string();

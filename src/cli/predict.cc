@@ -321,7 +321,7 @@ PredictTally predict_file(const PredictFlags& flags, const Model& model, const R
 }  // namespace
 
 int predict(const Arguments& arguments) {
-  Ranks& ranks = join(arguments);
+  Ranks& ranks = join_speaking(arguments);
   PredictFlags flags;
   Options options;
   flags.declare(options);

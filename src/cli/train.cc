@@ -83,7 +83,7 @@ std::pair<std::int64_t, std::int64_t> kept_epoch(const nlohmann::json& history) 
 }  // namespace
 
 int train(const Arguments& arguments) {
-  Ranks& ranks = join(arguments);
+  Ranks& ranks = join_speaking(arguments);
   TrainFlags flags;
   Options options;
   flags.declare(options);
