@@ -19,7 +19,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr const char *kSchema = "lacuna.prepared.1", *kKeyFile = "key.json",
+constexpr const char *kPreparedSchema = "lacuna.prepared.1", *kKeyFile = "key.json",
                      *kPreparationFile = "preparation.safetensors", *kPrefix = "prepare.";
 constexpr std::size_t kGroup = 64;   // rows that apply() gives to a thread
 constexpr std::size_t kSlab = 1024;  // rows; a multiple of what apply() gives to a thread
@@ -152,7 +152,7 @@ nlohmann::json PreparedStore::key_of(const Selection& train, const Selection& va
   PrepareOptions copy = options;
   Options settings;
   copy.declare(settings);
-  return {{"schema", kSchema},    {"version", LACUNA_VERSION},
+  return {{"schema", kPreparedSchema},    {"version", LACUNA_VERSION},
           {"data", data_hash_},   {"train", hash_of(train)},
           {"val", hash_of(val)},  {"settings", settings.json()},
           {"seed", options.seed}, {"rows", {train.rows.size(), val.rows.size()}}};
