@@ -4,7 +4,6 @@
 #include <filesystem>
 
 #include "base/error.h"
-#include "base/mpi.h"
 #include "base/text.h"
 #include "base/threads.h"
 #include "cli/ceiling.h"
@@ -13,6 +12,7 @@
 #include "cli/memory_limit.h"
 #include "cli/model_page.h"
 #include "cli/progress.h"
+#include "cli/ranks.h"
 #include "cli/text_out.h"
 #include "cli/training_run.h"
 #include "cli/verbs.h"
@@ -22,8 +22,6 @@
 
 namespace lacuna::cli {
 namespace {
-
-constexpr const char* kMpi = "mpi";
 
 struct TrainFlags {
   LearningFlags learning;
@@ -65,23 +63,6 @@ void check_flags(const LearningFlags& learning, Options& options, const Argument
     fail(Exit::usage, "--patience has no effect with --select last: no epoch is better than another");
 }
 
-// Before anything is said: of several ranks one speaks.
-Ranks& join(const Arguments& arguments) {
-  join_ranks(std::ranges::find(arguments, std::string("--") + kMpi) != arguments.end());
-  Ranks& ranks = joined_ranks();
-  if (ranks.leads()) return ranks;
-  tell_nothing();
-  if (std::freopen("/dev/null", "w", stdout) == nullptr) fail(Exit::failed, "/dev/null cannot be opened");
-  return ranks;
-}
-
-// Ranks of one machine share its processors, and compute there.
-void share_machine(const LearningFlags& learning, const Ranks& ranks) {
-  if (ranks.alone()) return;
-  if (const int share = threads_beside(ranks); learning.threads == 0) set_threads(share);
-  if (learning.device == "auto") set_device({});
-}
-
 nlohmann::json traffic_json(const std::vector<Ranks::Traffic>& traffic) {
   nlohmann::json list = nlohmann::json::array();
   for (const auto& rank : traffic)
@@ -114,7 +95,7 @@ int train(const Arguments& arguments) {
        "  lacuna train photos.npz --out photos.safetensors\n"
        "  lacuna train corel5k.mat --folds folds.mat --fold 0 --preset authors --out m.safetensors --json\n"
        "  lacuna train photos.npz --out photos.safetensors --resume\n"});
-  share_machine(flags.learning, ranks);
+  share_machine(ranks, flags.learning.threads, flags.learning.device);
   check_flags(flags.learning, options, arguments);
   if (flags.json_events) tell_as_events();
   if (flags.out.empty()) fail(Exit::usage, "lacuna train needs --out MODEL (see lacuna train --help)");
@@ -130,7 +111,8 @@ int train(const Arguments& arguments) {
   if (flags.run.share && model.members_planned() < 2)
     fail(Exit::usage, "--share has no effect: there is one network to learn; --members N makes an ensemble");
   if (flags.run.share && !ranks.alone())
-    fail(Exit::usage, "--share: {} ranks learn one member after the other together; use either", ranks.size());
+    fail(Exit::usage, "--share: {} ranks learn one member after the other together; use either",
+         ranks.size());
   const std::uint64_t memory_limit = flags.memory.bytes();
   if (memory_limit > 0 && !ranks.alone())
     fail(Exit::usage, "--memory-limit: {} ranks hold their rows in memory; use either", ranks.size());

@@ -181,7 +181,8 @@ void EarlyNetwork<T>::start(const Batch& batch, const UpdateRule& rule) {
   ops_->linear_forward({&classify, 1});
 
   // Losses, with the gradient of all logits.
-  const LabelRows labels{batch.items->Y_on(*ops_), batch.items->G_on(*ops_), rows};
+  const LabelRows labels{batch.items->Y_on(*ops_), batch.items->G_on(*ops_), rows,
+                         label_weights_.on(*ops_, *batch.items, options_.label_weight)};
   ops_->bce(logits.top(b), labels, bce_, 1, dlogits.top(b), class_value);
   if (guess)
     ops_->guess_loss(logits.top(b), labels, soft_labels_.view(), options_.guess_weight, dlogits.top(b),
