@@ -105,8 +105,8 @@ Cost TwoChannelMethod::cost(const FitSize& size) const {
   }
   const double state = train_options_.optimiser == Optimiser::sgd ? 8 : 16;
   const double labels = static_cast<double>(size.rows * size.labels);
-  // Labels, what is known of them, and soft labels. With rows in files: soft labels, the best parameters so far, and the
-  // two windows of rows that are in memory.
+  // Labels, what is known of them, and soft labels. With rows in files: soft labels, what is known, the best parameters so
+  // far, and the two windows of rows that are in memory.
   double rows = 12 * labels;
   if (size.mapped) {
     const auto columns = std::accumulate(size.columns.begin(), size.columns.end(), std::size_t{0});
@@ -118,7 +118,7 @@ Cost TwoChannelMethod::cost(const FitSize& size) const {
     };
     for (const std::size_t d : size.columns) array(d * sizeof(float));
     array(size.labels * (sizeof(float) + 1) + size.columns.size());
-    rows = (o.guess_weight > 0 ? 4 * labels : 0) + 4 * weights + 2 * resident;
+    rows = (o.guess_weight > 0 ? 5 : 1) * labels + 4 * weights + 2 * resident;
   }
   const double rate = precision() == Precision::bf16 ? 120e9 : 60e9, epochs = static_cast<double>(train_options_.epochs);
   // A GPU is bound by the bytes of weights and state (20 a weight and step at 2 TB/s); a core waits for it.
