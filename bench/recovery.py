@@ -134,8 +134,9 @@ def iterative(X, P, Z, W, test, learn, k=16):
     except ImportError:
         return None
     widths = [min(k, z.shape[1]) for z in Z]
-    side = np.concatenate([np.where(W[:, [v]], z[:, :widths[v]], np.nan) for v, z in enumerate(Z)], 1)
-    imputer = IterativeImputer(max_iter=5, random_state=0).fit(side[learn])
+    side = np.concatenate([np.where(W[:, [v]], z[:, :widths[v]], np.nan) for v, z in enumerate(Z)], 1).astype(np.float64)
+    bounds = {"min_value": np.nanmin(side[learn], 0), "max_value": np.nanmax(side[learn], 0)}  # without, it diverges
+    imputer = IterativeImputer(max_iter=5, random_state=0, **bounds).fit(side[learn])
     filled, first, out = imputer.transform(side[test]), 0, []
     for v, width in enumerate(widths):
         rows = learn[W[learn, v]]

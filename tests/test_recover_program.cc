@@ -211,7 +211,7 @@ TEST_F(RecoverProgram, UnknownLabelsBecomeProbabilities) {
     EXPECT_EQ(entry.path().filename().string().find(".part"), std::string::npos) << entry.path();
 }
 
-// The labels of a part change nothing in that part's own probabilities.
+// A label changes nothing in the part that it lies in, but for the unknown labels of its own item.
 TEST_F(RecoverProgram, NoLabelJudgesItself) {
   const auto probabilities = [&](const Dataset& data, const char* name) {
     write_dataset(data, path(std::string(name) + ".npz"));
@@ -226,20 +226,24 @@ TEST_F(RecoverProgram, NoLabelJudgesItself) {
   Matrix<std::int8_t> Y(300, 5);
   for (std::size_t i = 0; i < 300; ++i)
     for (std::size_t j = 0; j < 5; ++j) Y(i, j) = data_->labels(i, j);
-  std::size_t at = 0;  // a row with a known and an unknown label
-  const auto mixed = [&](std::size_t i) {
-    const auto row = Y.row(i);
-    return row[0] != kUnknown && std::ranges::find(row, kUnknown) != row.end();
-  };
-  while (!mixed(at)) ++at;
+  std::size_t at = 0;
+  while (Y(at, 0) == kUnknown) ++at;
   Y(at, 0) = static_cast<std::int8_t>(1 - Y(at, 0));
   turned.labels = std::move(Y);
   const std::vector<float> a = probabilities(*data_, "as-is"), b = probabilities(turned, "turned");
-  for (std::size_t j = 1; j < 5; ++j)
-    if (data_->labels(at, j) == kUnknown) {
-      EXPECT_EQ(a[at * 5 + j], b[at * 5 + j]);
+  std::size_t same = 0, changed = 0;  // rows with an unknown label, by whether it moved
+  for (std::size_t i = 0; i < 300; ++i) {
+    bool unknown = false, moved = false;
+    for (std::size_t j = 0; j < 5; ++j) {
+      if (i == at || data_->labels(i, j) != kUnknown) continue;
+      unknown = true;
+      moved = moved || a[i * 5 + j] != b[i * 5 + j];
     }
-  EXPECT_NE(a, b);  // the other part learned from it
+    same += unknown && !moved;
+    changed += moved;
+  }
+  EXPECT_GT(same, 100u);    // about half of the rows share its part
+  EXPECT_GT(changed, 60u);  // the models of the other part learned from it
 }
 
 TEST_F(RecoverProgram, CompletionGoesOnWhereItStopped) {

@@ -219,6 +219,10 @@ class Completion {
     model.fit(rows.learn, rows.val, run);
     progress.finish();
     Matrix<float> scores = model.predict(own);
+    Matrix<std::int8_t> known(own.rows.size(), scores.cols());
+    for (std::size_t i = 0; i < known.rows(); ++i)
+      for (std::size_t j = 0; j < known.cols(); ++j) known(i, j) = own.label(i, j);
+    model.refine(known, scores);  // what is known of an item speaks for what is not
     model.calibrate(scores);
     for (std::size_t i = 0; i < own.rows.size(); ++i) {
       if (has_view(own.rows[i])) continue;

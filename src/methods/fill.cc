@@ -110,8 +110,7 @@ Filled filled(const Selection& rows, const std::vector<int>& source, const Colum
 }  // namespace
 
 void Model::recover(const Selection& selection, FilledSink sink) const {
-  constexpr std::size_t kBlock = 256;  // bounds the memory of raw columns; Recovery multiplies as many rows together
-  recover_blocks(selection, kBlock, sink);
+  recover_blocks(selection, Recovery::kBlock, sink);  // bounds the memory of raw columns
 }
 
 void Model::recover_blocks(const Selection& selection, std::size_t size, FilledSink sink) const {

@@ -12,15 +12,14 @@ namespace lacuna {
 namespace {
 
 constexpr const char* kStem = "recovery.";
-constexpr std::size_t kTogether = 256;  // rows
 constexpr float kConstant = 30;  // far larger than any feature: hardly penalised
 
 // Rows that are multiplied together: the last bits of a product depend on how many there are, and a data set has to come
 // out the same in a stream and at once.
 template <class Body>
 void in_blocks(std::size_t rows, Body&& body) {
-  for (std::size_t begin = 0; begin < rows; begin += kTogether)
-    body(begin, std::min(kTogether, rows - begin));
+  for (std::size_t begin = 0; begin < rows; begin += Recovery::kBlock)
+    body(begin, std::min(Recovery::kBlock, rows - begin));
 }
 
 bool finite(const Matrix<float>& matrix) {
@@ -52,7 +51,8 @@ RecoveredViews Recovery::recover(const Selection& rows, const std::vector<int>& 
   const Items items = preparation_.apply(rows, source, false);
   const std::size_t n = items.rows(), m = decoders_.size();
   RecoveredViews result;
-  result.there = items.W;
+  result.there = Matrix<std::uint8_t>(n, m);
+  result.there.copy_from(items.W);
   result.any.resize(n);
   for (std::size_t i = 0; i < n; ++i)
     result.any[i] = std::ranges::any_of(items.W.row(i), [](std::uint8_t w) { return w != 0; });

@@ -39,6 +39,7 @@ class Recovery {
   static constexpr double kNormal90 = 1.6448536269514722;  // half of a normal's 90 % interval, in deviations
   static constexpr std::size_t kMostRows = 10000;          // drawn at random from larger sets
   static constexpr std::size_t kFewestRows = 30;           // that have a view and another one, to decode it
+  static constexpr std::size_t kBlock = 256;               // rows that are recovered together
   static constexpr double kMostBytes = double(1u << 30) * 2;  // of decoders
 
   // From observed views alone. Exit::data where no view can be told from another. Deterministic in seed.
