@@ -88,6 +88,16 @@ std::string memory_text(const json& memory) {
   return text;
 }
 
+// Of each view the error on hidden instances, relative to the columns' means.
+std::string recovery_text(const json& recovery) {
+  std::string text;
+  for (const json& view : recovery["views"])
+    text += fmt::format("{}{} {}", text.empty() ? "" : ", ", words(view["name"]),
+                        view["error"].is_null() ? "means" : number(view["error"], "{:.3f}"));
+  return fmt::format("{} factors; error of hidden views relative to the mean: {}",
+                     recovery["factors"].get<std::uint64_t>(), text);
+}
+
 void print_card(const json& card, const ShowFlags& flags) {
   const json& training = card["training"];
   const auto line = [](const char* name, const std::string& value) {
@@ -99,6 +109,7 @@ void print_card(const json& card, const ShowFlags& flags) {
       words(card["method"]) + (card["preset"].is_null() ? "" : ", preset " + words(card["preset"])) +
           fmt::format(", {} parameters for prediction", count_text(card["parameters"].get<std::uint64_t>())));
   if (!card["memory"].is_null()) line("memory", memory_text(card["memory"]));
+  if (!card["recovery"].is_null()) line("recovery", recovery_text(card["recovery"]));
   if (!card["label_links"].is_null()) line("known labels", links_text(card["label_links"]));
   line("written by", card["version"].is_null() ? "a version before 0.2" : "lacuna " + words(card["version"]));
   line("date", words(card["date"]) + (card["date_from"] == "file" ? " (time of the file)" : ""));
