@@ -24,7 +24,7 @@ namespace lacuna::cli {
 namespace {
 
 constexpr std::size_t kShownViews = 20;    // views, or pairs of labels, in a table: one screen
-constexpr std::size_t kMostLabels = 4096;  // of a graph: 8 million pairs
+constexpr std::size_t kMostLabels = 1024;  // of a graph: half a million pairs
 
 std::string figure(double value) {
   return std::isnan(value) ? "-" : fmt::format("{:.4g}", value);

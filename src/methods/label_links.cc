@@ -66,9 +66,12 @@ LabelLinks LabelLinks::fit(MatrixView<const std::int8_t> labels, MatrixView<cons
     std::vector<double> mean(n, 0), count(n, 0);
     for (std::size_t draw = 0; draw < kDraws; ++draw) {
       Matrix<float> moved(n, c);
-      for (std::size_t i = 0; i < n; ++i)
-        for (std::size_t j = 0; j < c; ++j)
+      parallel_for(n * c, 4096, [&](std::size_t begin, std::size_t end) {
+        for (std::size_t at = begin; at < end; ++at) {
+          const std::size_t i = at / c, j = at % c;
           moved(i, j) = calibration.moved(j, scores(i, j), weight * static_cast<double>(shifts[draw](i, j)));
+        }
+      });
       const std::vector<double> rows = row_average_precisions(moved, draws[draw].rest);
       for (std::size_t i = 0; i < n; ++i)
         if (!std::isnan(rows[i])) mean[i] += rows[i], count[i] += 1;
