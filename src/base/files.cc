@@ -119,6 +119,25 @@ void release_mapped(Bytes bytes) {
   if (end > begin) madvise(const_cast<std::byte*>(at->first) + begin, end - begin, MADV_DONTNEED);
 }
 
+bool is_mapped(Bytes bytes) {
+  const std::lock_guard lock(mapped_mutex);
+  auto at = mapped.upper_bound(bytes.data());
+  if (at == mapped.begin()) return false;
+  --at;
+  return bytes.data() + bytes.size() <= at->first + at->second;
+}
+
+void fetch_mapped(Bytes bytes) {
+  if (bytes.empty()) return;
+  const auto page = static_cast<std::size_t>(sysconf(_SC_PAGESIZE));
+  const auto skip = reinterpret_cast<std::uintptr_t>(bytes.data()) % page;
+  // The whole piece is asked for at once, then waited for page by page.
+  madvise(const_cast<std::byte*>(bytes.data()) - skip, bytes.size() + skip, MADV_WILLNEED);
+  const volatile std::byte* const data = bytes.data();
+  for (std::size_t at = 0; at < bytes.size(); at += page) (void)data[at];
+  (void)data[bytes.size() - 1];
+}
+
 std::string read_text(const std::string& path, std::size_t limit) {
   const auto file = MappedFile::open(path);
   if (file->size() > limit) fail(Exit::data, "{}: {} bytes, at most {} are read", path, file->size(), limit);

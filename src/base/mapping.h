@@ -10,4 +10,9 @@ namespace lacuna {
 // at any time.
 void release_mapped(Bytes bytes);
 
+bool is_mapped(Bytes bytes);  // they lie inside a MappedFile
+
+// Reads the bytes from the disk, if need be, so that whoever needs them next finds them in memory.
+void fetch_mapped(Bytes bytes);
+
 }  // namespace lacuna

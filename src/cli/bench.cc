@@ -214,7 +214,7 @@ int run_shard(std::span<const Plan> plans, const BenchOptions& bench, CellStore&
               bool json) {
   const Shard shard = Shard::parse(bench.shard);
   const Sharding sharding = make_sharding(plans, shard.count, shelf);
-  const auto cells = sharding.of(shard.index);
+  const auto cells = sharding.of(shard);
   const auto outcome = work_cells(cells, bench, store, shelf);
   if (!outcome) return interrupted_code();
   if (json)

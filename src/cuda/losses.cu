@@ -41,11 +41,14 @@ struct Labels {
   const std::uint8_t* G;
   const std::uint32_t* rows;
   int Y_stride, G_stride, count, cols;
+  const float* weights;  // of labels, or null
+  __device__ float weight(int j) const { return weights != nullptr ? weights[j] : 1.f; }
   __device__ const float* y(int i) const { return Y + place(static_cast<int>(rows[i]), Y_stride); }
   __device__ const std::uint8_t* g(int i) const { return G + place(static_cast<int>(rows[i]), G_stride); }
 };
 Labels labels_of(const LabelRows& l) {
-  return {l.Y.data, l.G.data, l.rows.data(), int_of(l.Y.stride), int_of(l.G.stride), int_of(l.rows.size()), int_of(l.G.cols)};
+  return {l.Y.data, l.G.data, l.rows.data(), int_of(l.Y.stride), int_of(l.G.stride), int_of(l.rows.size()), int_of(l.G.cols),
+          l.weights.empty() ? nullptr : l.weights.data()};
 }
 
 // counts: known labels, instances, rows with two views or more.
@@ -86,20 +89,22 @@ __global__ void bce_kernel(const float* logits, int stride, Labels labels, bool 
   double part = 0;
   for (int j = static_cast<int>(threadIdx.x); j < labels.cols; j += kThreads) {
     const float x = logits[place(i, stride) + j];
-    float slope = 0;
+    float slope = 0, value = 0;
     if (g[j] != 0) {
       if (logarithm) {
         const bool positive = y[j] > .5f;
         const float q = sigmoid_of(positive ? x : -x), log = logf(q + epsilon);
         slope = (log < 0 ? -1.f : 1.f) / (q + epsilon) * q * (1.f - q);
         if (!positive) slope = -slope;
-        part += static_cast<double>(fabsf(log));
+        value = fabsf(log);
       } else {
         slope = sigmoid_of(x) - y[j];
-        part += static_cast<double>(softplus_of(x) - x * y[j]);
+        value = softplus_of(x) - x * y[j];
       }
     }
-    dlogits[place(i, d_stride) + j] = slope * scale;
+    const float w = labels.weight(j);
+    part += static_cast<double>(w * value);
+    dlogits[place(i, d_stride) + j] = w * slope * scale;
   }
   part = block_sum(part, shared);
   report(to, i, part, divisor > 0 ? 1 / divisor : 0);
@@ -117,8 +122,9 @@ __global__ void guess_kernel(const float* logits, int stride, Labels labels, con
   for (int j = static_cast<int>(threadIdx.x); j < labels.cols; j += kThreads) {
     if (g[j] != 0) continue;
     const float x = logits[place(i, stride) + j];
-    part += static_cast<double>(softplus_of(x) - x * guess[j]);
-    dlogits[place(i, d_stride) + j] += (sigmoid_of(x) - guess[j]) * scale;
+    const float w = labels.weight(j);
+    part += static_cast<double>(w * (softplus_of(x) - x * guess[j]));
+    dlogits[place(i, d_stride) + j] += w * (sigmoid_of(x) - guess[j]) * scale;
   }
   part = block_sum(part, shared);
   report(to, i, part, divisor > 0 ? 1 / divisor : 0);
@@ -136,8 +142,8 @@ __global__ void view_kernel(const float* logits, int stride, Labels labels, cons
   const std::uint8_t* g = labels.g(i);
   double part = 0;
   for (int j = static_cast<int>(threadIdx.x); j < labels.cols; j += kThreads) {
-    const float w = g[j] != 0 ? told : 0.f, factor = taught + w,
-                target = taught * sigmoid_of(logits[place(i, stride) + j]) + w * y[j];
+    const float known = g[j] != 0 ? told : 0.f, w = labels.weight(j), factor = w * (taught + known),
+                target = w * (taught * sigmoid_of(logits[place(i, stride) + j]) + known * y[j]);
     for (int v = 0; v < views; ++v) {
       const std::int32_t slot = slots[i * views + v];
       if (slot == kNoRow) continue;

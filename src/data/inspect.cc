@@ -15,10 +15,12 @@
 #include "data/ids.h"
 #include "data/prepare.h"
 #include "data/rates.h"
+#include "data/release.h"
 
 namespace lacuna {
 namespace {
 
+constexpr std::size_t kPieceRows = 256;  // rows of a mapped view that a thread keeps
 constexpr double kNoValue = std::numeric_limits<double>::quiet_NaN();
 
 // "1 row has", "2 rows have".
@@ -114,10 +116,14 @@ ViewReport report_view(const Dataset& data, std::size_t v) {
     sums.first.resize(columns);
     sums.state.resize(columns);
     std::vector<float> row(columns);
-    for (std::size_t i = begin; i < end; ++i) {
-      if (!data.has(i, v)) continue;
-      view.copy_row(i, row);
-      sums.add_row(row, i);
+    for (std::size_t first = begin; first < end; first += kPieceRows) {
+      const std::size_t piece_end = std::min(first + kPieceRows, end);
+      for (std::size_t i = first; i < piece_end; ++i) {
+        if (!data.has(i, v)) continue;
+        view.copy_row(i, row);
+        sums.add_row(row, i);
+      }
+      release_rows(view, first, piece_end - first);
     }
   });
   Sums total;
@@ -179,7 +185,7 @@ bool same_row(const Dataset& data, std::size_t a, std::size_t b) {
 void count_duplicates(const Dataset& data, Report& report) {
   std::vector<std::uint64_t> hashes(data.rows);
   std::vector<std::uint8_t> bare(data.rows);  // rows without any view repeat nothing
-  parallel_for(data.rows, 64, [&](std::size_t begin, std::size_t end) {
+  parallel_for(data.rows, kPieceRows, [&](std::size_t begin, std::size_t end) {
     std::vector<float> row;
     for (std::size_t i = begin; i < end; ++i) {
       bare[i] = 1;
@@ -187,6 +193,7 @@ void count_duplicates(const Dataset& data, Report& report) {
         if (data.has(i, v)) bare[i] = 0;
       hashes[i] = row_hash(data, i, row);
     }
+    for (const View& view : data.views) release_rows(view, begin, end - begin);
   });
   std::unordered_multimap<std::uint64_t, std::size_t> seen;  // first rows of each kind
   for (std::size_t i = 0; i < data.rows; ++i) {

@@ -34,6 +34,7 @@ struct PrepareOptions {
   double whiten = 0;                  // of the directions: 0 keeps their variances, 1 makes them equal
   bool leaky = false;                 // fit on all rows of the data, as the authors' program does (it leaks)
   std::uint64_t seed = 1;             // start of the iterative solver on large views
+  std::uint64_t most_bytes = ~std::uint64_t{0};  // of a dense view that fit() holds at once; larger ones are read in passes
   void declare(Options& options);
 };
 
@@ -70,6 +71,8 @@ class Preparation {
   // then missing).
   Items apply(const Selection& selection, const std::vector<int>& source, bool with_labels) const;
   Items apply(const Selection& selection, bool with_labels) const;  // same views, same order
+
+  void find_backgrounds(Items& items) const;  // Items::common, of rows that apply() made
 
   const std::vector<ViewMap>& views() const { return views_; }
   void save(Tensors& file, const std::string& prefix) const;

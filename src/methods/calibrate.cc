@@ -192,9 +192,19 @@ double Calibration::probability(std::size_t label, double x) const {
 void Calibration::apply(MatrixView<float> scores) const {
   for (std::size_t i = 0; i < scores.rows; ++i)
     for (std::size_t j = 0; j < scores.cols; ++j)
-      scores(i, j) = static_cast<float>(
-          sigmoid_of(static_cast<double>(slope_[j]) * feature(scores(i, j), probabilities_) +
-                     static_cast<double>(intercept_[j])));
+      scores(i, j) = static_cast<float>(sigmoid_of(log_odds(j, scores(i, j))));
+}
+
+double Calibration::log_odds(std::size_t label, float score) const {
+  return static_cast<double>(slope_[label]) * feature(score, probabilities_) +
+         static_cast<double>(intercept_[label]);
+}
+
+float Calibration::moved(std::size_t label, float score, double shift) const {
+  const auto slope = static_cast<double>(slope_[label]);
+  if (shift == 0 || !(slope > 0)) return score;  // fit() gives no other slope, a file might
+  const double x = feature(score, probabilities_) + shift / slope;
+  return static_cast<float>(probabilities_ ? sigmoid_of(x) : x);
 }
 
 void Calibration::save(Tensors& file) const {

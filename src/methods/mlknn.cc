@@ -156,7 +156,7 @@ class Mlknn final : public Method {
 
   std::int64_t neighbours_ = 10;
   double smoothing_ = 1;
-  std::vector<Matrix<float>> X_;   // training rows of each view
+  std::vector<SharedMatrix<float>> X_;  // training rows of each view
   Matrix<std::uint8_t> positive_;  // (n, c) known to have the label
   std::vector<float> squares_;     // |x|² of each training row
   Matrix<float> posterior_;        // (k + 1, c) by the number of neighbours that have the label

@@ -379,6 +379,7 @@ void MtdNetwork<T>::for_blocks(const Items& items, Body body) const {
       embed(items, begin, count, embedding);
       const MatrixView<T> out = embedding.out.view().top(count);
       body(begin, head(embedding.slots, embedding, out), out);
+      items.leave(begin, count);
     }
   });
 }
