@@ -23,7 +23,7 @@
 namespace lacuna::cli {
 namespace {
 
-constexpr std::size_t kShownViews = 20;    // views, or pairs of labels, in a table: one screen
+constexpr std::size_t kShownRows = 20;     // views, or pairs of labels, in a table: one screen
 constexpr std::size_t kMostLabels = 1024;  // of a graph: half a million pairs
 
 std::string figure(double value) {
@@ -83,7 +83,7 @@ void print_graph(const std::vector<std::string>& names, const LabelGraph& graph)
   TextTable table({"label", "and", "correlation", "rows with both", "expected", "rows that know both"});
   std::size_t shown = 0;
   for (const auto& [a, b] : pairs_by_strength(graph)) {
-    if (shown++ == kShownViews) break;
+    if (shown++ == kShownRows) break;
     const LabelPair pair = graph.pair(a, b);
     table.add({names[a], names[b], fmt::format("{:+.3f}", graph.correlation(a, b)), count_text(pair.both),
                fmt::format("{:.1f}", pair.expected()), count_text(pair.known)});
@@ -120,15 +120,15 @@ void print_json(const Report& r, const nlohmann::json& graph) {
 void print_views(const Report& r) {
   TextTable table(
       {"view", "columns", "type", "missing", "nonzero", "min", "median", "max", "mean", "deviation"});
-  for (std::size_t v = 0; v < std::min(r.views.size(), kShownViews); ++v) {
+  for (std::size_t v = 0; v < std::min(r.views.size(), kShownRows); ++v) {
     const auto& view = r.views[v];
     table.add({view.name, std::to_string(view.columns), view.type + (view.sparse ? ", sparse" : ""),
                share_text(view.missing), share_text(view.density), figure(view.min), figure(view.median),
                figure(view.max), figure(view.mean), figure(view.deviation)});
   }
   std::fputs(table.text().c_str(), stdout);
-  if (r.views.size() > kShownViews)
-    fmt::print("... and {} more views (--json has them all)\n", r.views.size() - kShownViews);
+  if (r.views.size() > kShownRows)
+    fmt::print("... and {} more views (--json has them all)\n", r.views.size() - kShownRows);
   fmt::print("\nrows by the number of views they have:");
   for (std::size_t k = 0; k < r.rows_with_views.size(); ++k)
     if (r.rows_with_views[k] > 0)
@@ -141,7 +141,7 @@ void print_preparation(const Report& r) {
   fmt::print("\nwhat --prepare auto would do (the default of train is {} for every view):\n",
              make_method(method_names().front())->traits().prepare);
   TextTable table({"view", "prepare", "because"});
-  for (std::size_t v = 0; v < std::min(r.views.size(), kShownViews); ++v)
+  for (std::size_t v = 0; v < std::min(r.views.size(), kShownRows); ++v)
     if (const auto& view = r.views[v]; !view.prepare.empty())
       table.add({view.name, view.prepare, view.reason});
   std::fputs(table.text().c_str(), stdout);

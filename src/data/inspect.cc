@@ -20,7 +20,7 @@
 namespace lacuna {
 namespace {
 
-constexpr std::size_t kPiece = 256;  // rows of a mapped view that a thread keeps
+constexpr std::size_t kPieceRows = 256;  // rows of a mapped view that a thread keeps
 constexpr double kNoValue = std::numeric_limits<double>::quiet_NaN();
 
 // "1 row has", "2 rows have".
@@ -116,8 +116,8 @@ ViewReport report_view(const Dataset& data, std::size_t v) {
     sums.first.resize(columns);
     sums.state.resize(columns);
     std::vector<float> row(columns);
-    for (std::size_t first = begin; first < end; first += kPiece) {
-      const std::size_t piece_end = std::min(first + kPiece, end);
+    for (std::size_t first = begin; first < end; first += kPieceRows) {
+      const std::size_t piece_end = std::min(first + kPieceRows, end);
       for (std::size_t i = first; i < piece_end; ++i) {
         if (!data.has(i, v)) continue;
         view.copy_row(i, row);
@@ -185,7 +185,7 @@ bool same_row(const Dataset& data, std::size_t a, std::size_t b) {
 void count_duplicates(const Dataset& data, Report& report) {
   std::vector<std::uint64_t> hashes(data.rows);
   std::vector<std::uint8_t> bare(data.rows);  // rows without any view repeat nothing
-  parallel_for(data.rows, kPiece, [&](std::size_t begin, std::size_t end) {
+  parallel_for(data.rows, kPieceRows, [&](std::size_t begin, std::size_t end) {
     std::vector<float> row;
     for (std::size_t i = begin; i < end; ++i) {
       bare[i] = 1;

@@ -18,7 +18,7 @@ namespace {
 
 constexpr std::size_t kVoters = 256;  // items that vote together: bounds the memory of their kernel
 constexpr double kMostWeight = 100;
-constexpr std::uint32_t kStream = 1u << 16;  // of landmarks; kernels number theirs by view
+constexpr std::uint32_t kLandmarkStream = 1u << 16;  // of landmarks; kernels number theirs by view
 
 constexpr const char* kRows = "memory.rows";
 constexpr const char* kLabels = "memory.labels";
@@ -56,7 +56,7 @@ std::vector<std::uint32_t> landmarks(const Items& train, const MemoryOptions& op
       rows.push_back(static_cast<std::uint32_t>(i));
   const auto most = static_cast<std::size_t>(options.rows);
   if (rows.size() <= most) return rows;
-  Random(context.seed, Purpose::landmarks, kStream).shuffle(rows);
+  Random(context.seed, Purpose::landmarks, kLandmarkStream).shuffle(rows);
   context.remark(fmt::format("the memory keeps {} of {} training rows, drawn at random (--memory-rows)", most,
                              rows.size()));
   rows.resize(most);
