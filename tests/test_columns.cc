@@ -10,6 +10,7 @@
 #include "base/error.h"
 #include "base/files.h"
 #include "base/random.h"
+#include "checks.h"
 #include "data/readers.h"
 #include "data/scores.h"
 #include "data/simulate.h"
@@ -66,13 +67,6 @@ std::string mismatch(const Model& model, const Dataset& data) {
     return error.what();
   }
   return "(no error)";
-}
-
-bool same(const Matrix<float>& a, const Matrix<float>& b) {
-  return std::ranges::equal(a.values(), b.values());
-}
-bool has(const std::string& text, const std::string& part) {
-  return text.find(part) != std::string::npos;
 }
 
 TEST(Columns, AreFoundByNameInAnyOrderByEveryMethod) {

@@ -7,6 +7,7 @@
 
 #include "base/error.h"
 #include "base/random.h"
+#include "checks.h"
 #include "data/id_columns.h"
 #include "data/ids.h"
 #include "data/readers.h"
@@ -16,10 +17,6 @@ namespace lacuna {
 namespace {
 
 namespace fs = std::filesystem;
-
-bool has(const std::string& text, const std::string& part) {
-  return text.find(part) != std::string::npos;
-}
 
 class Ids : public testing::Test {
  protected:

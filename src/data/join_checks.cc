@@ -6,6 +6,7 @@
 #include <numeric>
 
 #include "base/error.h"
+#include "base/files.h"
 #include "base/text.h"
 #include "data/ids.h"
 #include "data/join.h"
@@ -16,10 +17,6 @@ namespace {
 
 using Names = std::vector<std::string>;
 using Set = std::unordered_set<std::string_view>;
-
-std::string file_name(const std::string& path) {
-  return std::filesystem::path(path).filename().string();
-}
 
 // "'a', 'b', 'c', ...".
 std::string first_few(const Names& names) {

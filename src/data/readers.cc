@@ -24,11 +24,6 @@ namespace fs = std::filesystem;
 const std::vector<std::string> kTable = {"label-code", "label-file", "label-columns",
                                          "views",      "empty",      "transpose"};
 
-std::vector<std::string> with(std::vector<std::string> options, std::initializer_list<const char*> more) {
-  options.insert(options.end(), more.begin(), more.end());
-  return options;
-}
-
 std::vector<std::string> format_names() {
   std::vector<std::string> names = {"auto"};
   for (const FileForm& form : forms()) names.push_back(form.name);

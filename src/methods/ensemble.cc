@@ -15,7 +15,7 @@ namespace {
 
 constexpr const char* kState = "ensemble";  // key of our part of a file's metadata
 constexpr const char* kCurrent = "current.";
-constexpr const char* kTaught = "taught";  // the teachers' mean score so far, in checkpoints
+constexpr const char* kTaughtScores = "taught";  // the teachers' mean score so far, in checkpoints
 
 std::string prefix(std::size_t member) {
   return fmt::format("member{}.", member);
@@ -102,15 +102,16 @@ class Ensemble final : public Method, public MemoryHolder {
     if (auto* shared = dynamic_cast<SharedFit*>(&context))
       if (MemberShare* share = shared->shared_members()) return fit_shared(train, val, context, *share);
     members_.clear();
-    Matrix<float> Q(teachers_ > 0 ? train.rows() : 0, train.labels());  // mean score of the teachers so far
-    std::size_t done = 0;                                               // fits, teachers included
+    SharedMatrix<float> Q(teachers_ > 0 ? train.rows() : 0,
+                          train.labels());  // mean score of the teachers so far
+    std::size_t done = 0;                   // fits, teachers included
     std::optional<Tensors> current;
     if (const Tensors* state = context.resume_from()) {
       const auto saved = state->metadata.value(kState, nlohmann::json::object());
       done = saved.value("done", std::size_t{0});
       if (done >= specs_.size())
         fail(Exit::data, "{}: {} of {} members done", state->path(), done, specs_.size());
-      if (teachers_ > 0) state->get(kTaught, Q);
+      if (teachers_ > 0) state->get(kTaughtScores, Q);
       load_members(*state, saved, done - std::min(done, teachers_), shape_of(train));
       current = member_file(*state, kCurrent, saved, members_.size());
     }
@@ -121,7 +122,7 @@ class Ensemble final : public Method, public MemoryHolder {
         Tensors part;
         snapshot(part);
         file.put_all(kCurrent, part);
-        if (teachers_ > 0) file.put(kTaught, Q.view());
+        if (teachers_ > 0) file.put(kTaughtScores, std::as_const(Q).view());
         file.metadata[kState]["done"] = k;
         file.metadata[kState]["metadata"].push_back(part.metadata);
       };
@@ -194,7 +195,7 @@ class Ensemble final : public Method, public MemoryHolder {
   // say goes into the others. Sums are in the order of the plan, so all processes end with the same model.
   void fit_shared(const Items& train, const Items& val, FitContext& context, MemberShare& share) {
     members_.clear();
-    Matrix<float> Q(teachers_ > 0 ? train.rows() : 0, train.labels());
+    SharedMatrix<float> Q(teachers_ > 0 ? train.rows() : 0, train.labels());
     const ItemShape shape = shape_of(train);
     learn_shared(0, teachers_, train, val, Q, context, share);
     for (std::size_t k = 0; k < teachers_; ++k)
@@ -205,7 +206,7 @@ class Ensemble final : public Method, public MemoryHolder {
   }
 
   void learn_shared(std::size_t begin, std::size_t end, const Items& train, const Items& val,
-                    const Matrix<float>& Q, FitContext& context, MemberShare& share) {
+                    const SharedMatrix<float>& Q, FitContext& context, MemberShare& share) {
     for (bool open = begin < end; open;) {
       open = false;
       bool learned = false;
@@ -251,12 +252,13 @@ class Ensemble final : public Method, public MemoryHolder {
 
   // Labels belong to the first form alone; a member sees them, and what the teachers say, with its own form.
   static void fit_member(Method& method, const MemberSpec& spec, const Items& train, const Items& val,
-                         const Matrix<float>& Q, FitContext& context) {
+                         const SharedMatrix<float>& Q, FitContext& context) {
     const bool taught = !spec.teacher && !Q.empty();
     if (spec.form == 0 && !taught) return method.fit(train, val, context);
     const auto own = [&](const Items& items) {
-      Items result;
+      Items result;  // shares everything
       result.X = items.form(spec.form).X;
+      result.mapped = items.mapped;
       result.W = items.W;
       result.Y = items.Y;
       result.G = items.G;
@@ -267,11 +269,12 @@ class Ensemble final : public Method, public MemoryHolder {
     method.fit(own_train, own(val), context);
   }
 
-  void learn_from(const Method& teacher, const Items& train, Matrix<float>& Q) const {
+  void learn_from(const Method& teacher, const Items& train, SharedMatrix<float>& Q) const {
     Matrix<float> scores(Q.rows(), Q.cols());
     teacher.predict(train, scores);
     const float share = 1 / static_cast<float>(teachers_);
-    for (std::size_t i = 0; i < Q.values().size(); ++i) Q.values()[i] += share * scores.values()[i];
+    const auto sums = Q.values();
+    for (std::size_t i = 0; i < sums.size(); ++i) sums[i] += share * scores.values()[i];
   }
 
   static ItemShape shape_of(const Items& items) {

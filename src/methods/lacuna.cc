@@ -96,6 +96,7 @@ Traits Lacuna::traits() const {
           .title = "Lacuna",
           .source = "this program",
           .divides = true,
+          .streams = true,
           .probabilities = true,
           .prepare = "root-pca"};
 }
