@@ -54,8 +54,9 @@ void print_validation(const json& record) {
   }
   fmt::print(
       "\nvalidation, {} rows; intervals of {} % from resampling them. These rows also chose the epoch, the "
-      "thresholds "
-      "and the calibration.\n",
+      "thresholds and the calibration. 1-HL and F1 count the method's own decisions (of networks: scores "
+      "above .5), "
+      "not those of the thresholds.\n",
       words(record.value("rows", json())), std::lround(100 * record.value("level", .95)));
   TextTable table({"metric", "value", "from", "to"});
   const json intervals = record.value("intervals", json::object());
