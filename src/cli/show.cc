@@ -71,8 +71,9 @@ void print_validation(const json& record) {
 // What --known-labels does with this model.
 std::string links_text(const json& links) {
   if (links["weight"].get<double>() == 0) return "say nothing about others beyond noise";
-  return fmt::format("speak for others with weight {:g}: AP {:+.3f} ± {:.3f} on validation rows that tell half of theirs",
-                     links["weight"].get<double>(), links["gain"].get<double>(), links["error"].get<double>());
+  return fmt::format(
+      "speak for others with weight {:g}: AP {:+.3f} ± {:.3f} on validation rows that tell half of theirs",
+      links["weight"].get<double>(), links["gain"].get<double>(), links["error"].get<double>());
 }
 
 std::string memory_text(const json& memory) {
