@@ -1,6 +1,5 @@
 // Memory, transfers and the order of work.
 #include <cstdio>
-#include <cstdlib>
 #include <cstring>
 #include <map>
 #include <string>
@@ -111,7 +110,7 @@ CudaOps::CudaOps(int device, Precision precision)
   int major = 0;
   LACUNA_CUDA(cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, device));
   if (major < 9) launches_overlap = false;
-  streaming_ = major >= 9 && std::getenv("LACUNA_NO_STREAM") == nullptr;  // TEMPORARY switch
+  streaming_ = major >= 9;
   LACUNA_CUDA(cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking));
   for (auto& staging : staging_) {
     LACUNA_CUDA(cudaMallocHost(reinterpret_cast<void**>(&staging.memory), kStagingBytes));

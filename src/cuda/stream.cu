@@ -49,7 +49,7 @@ const CUtensorMap& CudaOps::weights_map(const MatrixView<const float>& W) const 
   const cuuint32_t box[] = {kBoxCols, kBoxRows}, steps[] = {1, 1};
   const CUresult code =
       encode(&at->second, CU_TENSOR_MAP_DATA_TYPE_FLOAT32, 2, const_cast<float*>(W.data), sizes, strides, box, steps,
-             CU_TENSOR_MAP_INTERLEAVE_NONE, CU_TENSOR_MAP_SWIZZLE_128B, std::getenv("PROMO") ? static_cast<CUtensorMapL2promotion>(std::atoi(std::getenv("PROMO"))) : CU_TENSOR_MAP_L2_PROMOTION_L2_256B,
+             CU_TENSOR_MAP_INTERLEAVE_NONE, CU_TENSOR_MAP_SWIZZLE_128B, CU_TENSOR_MAP_L2_PROMOTION_L2_256B,
              CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE);
   if (code != CUDA_SUCCESS) fail_with("the driver makes no map of a matrix (cuTensorMapEncodeTiled)");
   return at->second;
