@@ -35,7 +35,7 @@ struct PrepareOptions {
   double whiten = 0;                  // of the directions: 0 keeps their variances, 1 makes them equal
   bool leaky = false;                 // fit on all rows of the data, as the authors' program does (it leaks)
   std::uint64_t seed = 1;             // start of the iterative solver on large views
-  std::uint64_t most_bytes = ~std::uint64_t{0};  // of a dense view that fit() holds at once; larger ones are read in passes
+  std::uint64_t most_bytes = ~std::uint64_t{0};  // of a view in memory; a larger one is fitted in passes
   void declare(Options& options);
 };
 

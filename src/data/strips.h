@@ -27,7 +27,8 @@ class Strips {
   void each(FunctionRef<void(std::size_t begin, MatrixView<const float> strip)> body) const;
 
  protected:
-  virtual MatrixView<const float> strip(std::size_t begin, std::size_t count) const = 0;  // until the next call
+  // Valid until the next call.
+  virtual MatrixView<const float> strip(std::size_t begin, std::size_t count) const = 0;
 };
 
 class MemoryStrips final : public Strips {

@@ -26,7 +26,7 @@ struct TrainOptions {
   std::int64_t epochs = 100;
   std::int64_t batch = 128;         // rows of a step
   bool shuffle = true;              // a new order each epoch; otherwise the order of the items
-  std::int64_t window = 0;          // rows that are mixed (nn/row_order.h); 0 = all, of mapped items kWindowBytes
+  std::int64_t window = 0;          // rows that are mixed; 0 = all, of mapped items kWindowBytes
   bool drop_last = false;           // leave out the last, smaller batch of an epoch
   Optimiser optimiser = Optimiser::adamw;
   double rate = 1e-3;               // η
