@@ -8,6 +8,7 @@
 
 #include "base/error.h"
 #include "base/threads.h"
+#include "checks.h"
 #include "data/protocol.h"
 #include "data/simulate.h"
 #include "methods/ensemble.h"
@@ -69,10 +70,6 @@ struct Interrupted : FitContext {
 void fit(Model& model, const Dataset& data, FitContext& context) {
   const LearningRows rows = learning_rows(select_all(data), .2, 1);
   model.fit(rows.learn, rows.val, context);
-}
-
-bool same(const Matrix<float>& a, const Matrix<float>& b) {
-  return std::ranges::equal(a.values(), b.values());
 }
 
 TEST(Ensemble, DistilledIsOneModelAndResumesToTheSameBits) {

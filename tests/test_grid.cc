@@ -12,9 +12,12 @@
 
 #include "base/error.h"
 #include "base/text.h"
+#include "base/threads.h"
+#include "experiments/forecast.h"
 #include "experiments/shard.h"
 #include "experiments/slurm.h"
 #include "experiments/store.h"
+#include "ops/device.h"
 #include "program.h"
 #include "result_files.h"
 
@@ -170,6 +173,26 @@ TEST_F(Grid, NetworksAndTheOthersAreTheWhole) {
   ASSERT_EQ(joined.code, 0) << joined.err;
   EXPECT_EQ(json::parse(joined.out).at("ran_here"), 0);
   expect_same("whole", "parts");
+}
+
+TEST_F(Grid, ThreadsDoNotDivideWhatAGpuTakes) {
+  BenchOptions bench = BenchOptions::defaults(Experiment::table);
+  bench.data = {data_}, bench.methods = {"naim3l", "lacuna"}, bench.mask.repeats = 1;
+  const auto seconds = [&](int count, bool gpu) {
+    set_threads(count);
+    set_device({.cuda = gpu});
+    Shelf shelf;
+    const Plan plan = make_plan(Experiment::table, bench, "", shelf);
+    const Forecast found = forecast(std::span(&plan, 1), nullptr, shelf);
+    set_device({});
+    set_threads(0);
+    return std::pair(found.lines.at(0).each(), found.lines.at(1).each());
+  };
+  const auto [naim3l, lacuna] = seconds(1, false);
+  EXPECT_DOUBLE_EQ(seconds(2, false).first, naim3l / 2);
+  EXPECT_DOUBLE_EQ(seconds(2, false).second, lacuna / 2);
+  EXPECT_DOUBLE_EQ(seconds(2, true).first, naim3l / 2);
+  EXPECT_DOUBLE_EQ(seconds(2, true).second, seconds(1, true).second);
 }
 
 TEST_F(Grid, WhatAPartCannotDoIsRefused) {

@@ -740,7 +740,8 @@ TEST_P(Agreement, Norms) {
 TEST_P(Agreement, Layers) {
   const int round = std::get<1>(GetParam());
   const std::size_t shapes[][3] = {{5, 7, 3},      {64, 100, 80},  {65, 130, 260}, {0, 40, 50},
-                                   {128, 512, 64}, {80, 300, 515}, {200, 64, 33},  {300, 70, 90}};
+                                   {128, 512, 64}, {80, 300, 515}, {200, 64, 33},  {300, 70, 90},
+                                   {72, 1000, 900}};  // more tiles than a GPU has multiprocessors
   const UpdateRule rule = rule_for(random);
   std::vector<Matrix<float>> Xs, Ws, bs, dYs;
   std::vector<std::uint32_t> rows(400);

@@ -6,6 +6,7 @@
 #include <mutex>
 
 #include "base/error.h"
+#include "data/prepare.h"
 #include "data/protocol.h"
 #include "data/simulate.h"
 #include "methods/model.h"
@@ -255,6 +256,26 @@ TEST(DividedTraining, EnsemblesAreDividedMemberByMember) {
   settings[0].second = "2";
   const Fitted alone = fitted(1, "lacuna", "distilled", settings);
   EXPECT_TRUE(fitted(2, "lacuna", "distilled", settings).model == alone.model);
+}
+
+TEST(DividedPreparation, EveryRankHasTheMapsOfOne) {
+  const Dataset data = simulate({.rows = 60, .views = 4, .labels = 3, .sizes = {6, 30, 5, 8}}).data;
+  for (const char* kind : {"zscore", "log-pca", "rbf-pca"}) {
+    PrepareOptions options;
+    options.kind = kind;
+    options.components = 4;
+    const auto text = [](const Preparation& preparation) {
+      Tensors file;
+      preparation.save(file, "p.");
+      return file.text();
+    };
+    const std::string alone = text(Preparation::fit(select_all(data), options));
+    for (const int size : {2, 3, 6})  // more ranks than views: some have none
+      ThreadRanks(size).run([&](Ranks& ranks) {
+        EXPECT_TRUE(text(Preparation::fit(select_all(data), options, ranks)) == alone)
+            << kind << " on " << size;
+      });
+  }
 }
 
 TEST(DividedPrediction, RankZeroGetsTheRowsOfOneProcessInOrder) {

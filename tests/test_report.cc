@@ -16,6 +16,7 @@
 #include "base/random.h"
 #include "data/readers.h"
 #include "experiments/details.h"
+#include "experiments/plots.h"
 #include "experiments/statistics.h"
 #include "experiments/work.h"
 #include "temporary.h"
@@ -69,7 +70,8 @@ void run_table(const Dataset& data, const std::vector<std::string>& methods,
   const Plan plan = make_plan(Experiment::table, options, "lacuna bench table --data 'evil <set>'", shelf);
   CellStore store(options.out);
   record_plan(plan, options, store);
-  const BenchOutcome outcome = work_off(distinct_cells({&plan, 1}), options, store, shelf, [](const BenchProgress&) {});
+  const BenchOutcome outcome =
+      work_off(distinct_cells({&plan, 1}), options, store, shelf, [](const BenchProgress&) {});
   ASSERT_EQ(outcome.failed, 0u);
 }
 
@@ -135,6 +137,23 @@ TEST(Details, PrecisionRecallOfAKnownOrder) {
   EXPECT_DOUBLE_EQ(points[2].precision, .5);
 }
 
+TEST(Plots, TheLabelOfAShortBarOfColoursIsSeenWhole) {
+  HeatMap plot{.value_label = "mean |Shapley value| of a view", .columns = {"a"}, .rows = {"tag"}};
+  plot.panels.push_back({"", Matrix<double>(1, 1)});
+  plot.colours = {0, 1};
+  const Svg svg = draw(plot);
+  EXPECT_GE(svg.height(), text_width(plot.value_label));
+  // It is turned around its own middle, which leaves room for half of it on both sides.
+  const std::string text = svg.inline_text();
+  const std::size_t turned = text.find("rotate(-90");
+  ASSERT_NE(turned, std::string::npos) << text;
+  double x = 0, y = 0;
+  ASSERT_EQ(std::sscanf(text.c_str() + turned, "rotate(-90%*[ ,]%lf%*[ ,]%lf", &x, &y), 2)
+      << text.substr(turned, 40);
+  EXPECT_GE(y, text_width(plot.value_label) / 2);
+  EXPECT_LE(y + text_width(plot.value_label) / 2, svg.height());
+}
+
 TEST(Report, HostileNamesStayText) {
   TemporaryDirectory directory;
   run_table(evil_data(9), {"prior", "naim3l"}, directory, "evil");
@@ -194,7 +213,8 @@ TEST(Report, EveryExperimentHasItsPart) {
     options.rates = {0, .4, .9};
     const Plan plan = make_plan(experiment, options, "lacuna bench", shelf);
     record_plan(plan, options, store);
-    const BenchOutcome outcome = work_off(distinct_cells({&plan, 1}), options, store, shelf, [](const BenchProgress&) {});
+    const BenchOutcome outcome =
+        work_off(distinct_cells({&plan, 1}), options, store, shelf, [](const BenchProgress&) {});
     EXPECT_EQ(outcome.failed, 0u) << experiment_name(experiment);
     // Two views: nine tenths of them cannot be missing.
     EXPECT_EQ(plan.remarks.size(), experiment == Experiment::missing ? 1u : 0u);

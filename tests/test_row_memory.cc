@@ -10,6 +10,7 @@
 
 #include "base/error.h"
 #include "base/random.h"
+#include "checks.h"
 #include "data/simulate.h"
 #include "methods/explain.h"
 #include "methods/label_shares.h"
@@ -243,10 +244,6 @@ Model fitted(const Dataset& data, std::vector<Setting> settings, double hold_out
   for (const auto& [name, value] : settings) model.options().set(name, value, "test");
   model.fit(select_all(data), hold_out);
   return model;
-}
-
-bool same(const Matrix<float>& a, const Matrix<float>& b) {
-  return std::ranges::equal(a.values(), b.values());
 }
 
 TEST(MemoryOfAModel, WithoutWeightTheNetworkSpeaksAlone) {

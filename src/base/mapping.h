@@ -5,6 +5,9 @@
 
 namespace lacuna {
 
+// Linux maps up to so many bytes around one that is touched.
+constexpr std::size_t kAroundBytes = std::size_t{512} << 10;
+
 // Tells the system that the bytes are not needed for now: what lies inside a MappedFile no longer counts as
 // memory of the process, and is read again when it is touched. Bytes elsewhere are left alone. May be called
 // at any time.

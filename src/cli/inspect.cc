@@ -11,6 +11,7 @@
 #include "base/error.h"
 #include "base/files.h"
 #include "base/text.h"
+#include "cli/counted.h"
 #include "cli/source.h"
 #include "cli/verbs.h"
 #include "data/checksums.h"
@@ -22,13 +23,13 @@
 namespace lacuna::cli {
 namespace {
 
-constexpr std::size_t kShown = 20;         // views, or pairs of labels, in a table: one screen
+constexpr std::size_t kShownRows = 20;     // views, or pairs of labels, in a table: one screen
 constexpr std::size_t kMostLabels = 1024;  // of a graph: half a million pairs
 
-std::string number(double value) {
+std::string figure(double value) {
   return std::isnan(value) ? "-" : fmt::format("{:.4g}", value);
 }
-std::string percent(double share) {
+std::string share_text(double share) {
   return fmt::format("{:.1f} %", 100 * share);
 }
 
@@ -82,7 +83,7 @@ void print_graph(const std::vector<std::string>& names, const LabelGraph& graph)
   TextTable table({"label", "and", "correlation", "rows with both", "expected", "rows that know both"});
   std::size_t shown = 0;
   for (const auto& [a, b] : pairs_by_strength(graph)) {
-    if (shown++ == kShown) break;
+    if (shown++ == kShownRows) break;
     const LabelPair pair = graph.pair(a, b);
     table.add({names[a], names[b], fmt::format("{:+.3f}", graph.correlation(a, b)), count_text(pair.both),
                fmt::format("{:.1f}", pair.expected()), count_text(pair.known)});
@@ -119,20 +120,20 @@ void print_json(const Report& r, const nlohmann::json& graph) {
 void print_views(const Report& r) {
   TextTable table(
       {"view", "columns", "type", "missing", "nonzero", "min", "median", "max", "mean", "deviation"});
-  for (std::size_t v = 0; v < std::min(r.views.size(), kShown); ++v) {
+  for (std::size_t v = 0; v < std::min(r.views.size(), kShownRows); ++v) {
     const auto& view = r.views[v];
     table.add({view.name, std::to_string(view.columns), view.type + (view.sparse ? ", sparse" : ""),
-               percent(view.missing), percent(view.density), number(view.min), number(view.median),
-               number(view.max), number(view.mean), number(view.deviation)});
+               share_text(view.missing), share_text(view.density), figure(view.min), figure(view.median),
+               figure(view.max), figure(view.mean), figure(view.deviation)});
   }
   std::fputs(table.text().c_str(), stdout);
-  if (r.views.size() > kShown)
-    fmt::print("... and {} more views (--json has them all)\n", r.views.size() - kShown);
+  if (r.views.size() > kShownRows)
+    fmt::print("... and {} more views (--json has them all)\n", r.views.size() - kShownRows);
   fmt::print("\nrows by the number of views they have:");
   for (std::size_t k = 0; k < r.rows_with_views.size(); ++k)
     if (r.rows_with_views[k] > 0)
       fmt::print("  {}: {} ({})", k, count_text(r.rows_with_views[k]),
-                 percent(static_cast<double>(r.rows_with_views[k]) / static_cast<double>(r.rows)));
+                 share_text(static_cast<double>(r.rows_with_views[k]) / static_cast<double>(r.rows)));
   fmt::print("\n");
 }
 
@@ -140,7 +141,7 @@ void print_preparation(const Report& r) {
   fmt::print("\nwhat --prepare auto would do (the default of train is {} for every view):\n",
              make_method(method_names().front())->traits().prepare);
   TextTable table({"view", "prepare", "because"});
-  for (std::size_t v = 0; v < std::min(r.views.size(), kShown); ++v)
+  for (std::size_t v = 0; v < std::min(r.views.size(), kShownRows); ++v)
     if (const auto& view = r.views[v]; !view.prepare.empty())
       table.add({view.name, view.prepare, view.reason});
   std::fputs(table.text().c_str(), stdout);
@@ -148,7 +149,7 @@ void print_preparation(const Report& r) {
 
 void print_labels(const Report& r) {
   fmt::print("\n{} labels, {:.4f} known positives a row, {} of the cells unknown\n", r.labels.size(),
-             r.cardinality, percent(r.unknown));
+             r.cardinality, share_text(r.unknown));
   std::vector<const LabelCount*> order;
   for (const auto& label : r.labels) order.push_back(&label);
   std::stable_sort(order.begin(), order.end(),
@@ -168,8 +169,8 @@ void print_labels(const Report& r) {
 }
 
 void print_text(const Report& r) {
-  fmt::print("{}: {} rows, {} views, {} labels{}\n", r.name, count_text(r.rows), r.views.size(),
-             r.labels.size(), r.ids ? ", with ids" : "");
+  fmt::print("{}: {}, {}, {}{}\n", r.name, counted(r.rows, "row"), counted(r.views.size(), "view"),
+             counted(r.labels.size(), "label"), r.ids ? ", with ids" : "");
   if (!r.source.empty()) fmt::print("source: {}\n", r.source);
   if (!r.licence.empty()) fmt::print("licence: {}\n", r.licence);
   if (!r.views.empty()) {

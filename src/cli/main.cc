@@ -27,6 +27,8 @@ constexpr Verb kVerbs[] = {
     {"train", "learn from a data set and write a model", train},
     {"tune", "try settings of a method and keep the best model", tune},
     {"predict", "score the items of a data set with a model", predict},
+    {"recover", "the missing views of items, from those they have", recover},
+    {"complete", "the unknown labels of a data set, as calibrated probabilities", complete},
     {"evaluate", "compare scores with the true labels", evaluate},
     {"show", "what is in a model", show},
     {"explain", "which view drove which tag", explain},
@@ -62,7 +64,7 @@ constexpr std::pair<const char*, const char*> kSynonyms[] = {
     {"tag", "predict"},     {"infer", "predict"},       {"test", "evaluate"},
     {"eval", "evaluate"},   {"info", "data inspect"},   {"describe", "data inspect"},
     {"split", "data mask"}, {"compare", "bench table"}, {"search", "tune"},
-    {"optimize", "tune"},   {"list", "methods"},
+    {"optimize", "tune"},   {"list", "methods"},        {"impute", "recover"},
 };
 
 bool is_help(const std::string& word) {

@@ -10,6 +10,7 @@
 #include "base/tensors.h"
 #include "base/text.h"
 #include "base/threads.h"
+#include "cli/counted.h"
 #include "cli/item_stream.h"
 #include "cli/known_labels.h"
 #include "cli/prediction.h"
@@ -320,7 +321,7 @@ PredictTally predict_file(const PredictFlags& flags, const Model& model, const R
 }  // namespace
 
 int predict(const Arguments& arguments) {
-  Ranks& ranks = join(arguments);
+  Ranks& ranks = join_speaking(arguments);
   PredictFlags flags;
   Options options;
   flags.declare(options);
@@ -378,8 +379,8 @@ int predict(const Arguments& arguments) {
   if (tally.bad_lines > 0)
     fmt::print(stderr, "lines that could not be read: {} of {}\n", tally.bad_lines,
                tally.items + tally.bad_lines);
-  fmt::print(stderr, "{}: {} rows, {} labels, {} ({} rows/s)\n",
-             flags.out == "-" ? "standard output" : flags.out, tally.items, model.label_names().size(),
+  fmt::print(stderr, "{}: {}, {}, {} ({} rows/s)\n", flags.out == "-" ? "standard output" : flags.out,
+             counted(tally.items, "row"), counted(model.label_names().size(), "label"),
              duration_text(tally.seconds), count_text(rate));
   return 0;
 }

@@ -11,7 +11,7 @@
 
 namespace lacuna::cli {
 
-Ranks& join(const Arguments& arguments) {
+Ranks& join_speaking(const Arguments& arguments) {
   join_ranks(std::ranges::find(arguments, std::string("--") + kMpi) != arguments.end());
   Ranks& ranks = joined_ranks();
   if (ranks.leads()) return ranks;

@@ -54,8 +54,9 @@ void print_validation(const json& record) {
   }
   fmt::print(
       "\nvalidation, {} rows; intervals of {} % from resampling them. These rows also chose the epoch, the "
-      "thresholds "
-      "and the calibration.\n",
+      "thresholds and the calibration. 1-HL and F1 count the method's own decisions (of networks: scores "
+      "above .5), "
+      "not those of the thresholds.\n",
       words(record.value("rows", json())), std::lround(100 * record.value("level", .95)));
   TextTable table({"metric", "value", "from", "to"});
   const json intervals = record.value("intervals", json::object());
@@ -71,8 +72,9 @@ void print_validation(const json& record) {
 // What --known-labels does with this model.
 std::string links_text(const json& links) {
   if (links["weight"].get<double>() == 0) return "say nothing about others beyond noise";
-  return fmt::format("speak for others with weight {:g}: AP {:+.3f} ± {:.3f} on validation rows that tell half of theirs",
-                     links["weight"].get<double>(), links["gain"].get<double>(), links["error"].get<double>());
+  return fmt::format(
+      "speak for others with weight {:g}: AP {:+.3f} ± {:.3f} on validation rows that tell half of theirs",
+      links["weight"].get<double>(), links["gain"].get<double>(), links["error"].get<double>());
 }
 
 std::string memory_text(const json& memory) {
@@ -87,6 +89,16 @@ std::string memory_text(const json& memory) {
   return text;
 }
 
+// Of each view the error on hidden instances, relative to the columns' means.
+std::string recovery_text(const json& recovery) {
+  std::string text;
+  for (const json& view : recovery["views"])
+    text += fmt::format("{}{} {}", text.empty() ? "" : ", ", words(view["name"]),
+                        view["error"].is_null() ? "means" : number(view["error"], "{:.3f}"));
+  return fmt::format("{} factors; error of hidden views relative to the mean: {}",
+                     recovery["factors"].get<std::uint64_t>(), text);
+}
+
 void print_card(const json& card, const ShowFlags& flags) {
   const json& training = card["training"];
   const auto line = [](const char* name, const std::string& value) {
@@ -98,6 +110,7 @@ void print_card(const json& card, const ShowFlags& flags) {
       words(card["method"]) + (card["preset"].is_null() ? "" : ", preset " + words(card["preset"])) +
           fmt::format(", {} parameters for prediction", count_text(card["parameters"].get<std::uint64_t>())));
   if (!card["memory"].is_null()) line("memory", memory_text(card["memory"]));
+  if (!card["recovery"].is_null()) line("recovery", recovery_text(card["recovery"]));
   if (!card["label_links"].is_null()) line("known labels", links_text(card["label_links"]));
   line("written by", card["version"].is_null() ? "a version before 0.2" : "lacuna " + words(card["version"]));
   line("date", words(card["date"]) + (card["date_from"] == "file" ? " (time of the file)" : ""));

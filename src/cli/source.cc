@@ -34,7 +34,7 @@ void check_outputs(const Options& options) {
   for (const auto& option : options.all()) {
     const bool path = std::ranges::any_of(
         kPaths, [&](std::string_view word) { return option.placeholder.find(word) != std::string::npos; });
-    const bool output = option.name == "out" || option.name == "report";
+    const bool output = option.name == "out" || option.name == "report" || option.name == "deviations";
     if (!option.given || (!path && !output)) continue;
     auto& list = output ? outputs : inputs;
     if (const auto* one = std::get_if<std::string*>(&option.target)) list.push_back(**one);
@@ -47,8 +47,7 @@ void check_outputs(const Options& options) {
       list.insert(list.end(), (*many)->begin(), (*many)->end());
   }
   for (const auto& out : outputs)
-    for (const auto& input : inputs)
-      check_apart(out, input);
+    for (const auto& input : inputs) check_apart(out, input);
   for (std::size_t i = 0; i < outputs.size(); ++i)
     for (std::size_t j = i + 1; j < outputs.size(); ++j)
       if (outputs[i] != "-" && outputs[j] != "-" && canonical_path(outputs[i]) == canonical_path(outputs[j]))

@@ -7,6 +7,7 @@
 #include "base/text.h"
 #include "base/threads.h"
 #include "cli/ceiling.h"
+#include "cli/counted.h"
 #include "cli/date.h"
 #include "cli/learning.h"
 #include "cli/memory_limit.h"
@@ -82,7 +83,7 @@ std::pair<std::int64_t, std::int64_t> kept_epoch(const nlohmann::json& history) 
 }  // namespace
 
 int train(const Arguments& arguments) {
-  Ranks& ranks = join(arguments);
+  Ranks& ranks = join_speaking(arguments);
   TrainFlags flags;
   Options options;
   flags.declare(options);
@@ -234,7 +235,7 @@ int train(const Arguments& arguments) {
   if (kept > 0 && 3 * kept < epochs)
     fmt::print("the best epoch came early: --patience 20 ends a training 20 epochs after its best\n");
   if (model.validation()) {
-    fmt::print("on {} validation rows:", val.rows.size());
+    fmt::print("on {}:", counted(val.rows.size(), "validation row"));
     for (std::size_t i = 0; i < metric_names().size(); ++i)
       if (const double value = model.validation()->values()[i]; std::isnan(value))
         fmt::print("  {} -", metric_names()[i]);

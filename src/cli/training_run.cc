@@ -20,7 +20,7 @@ namespace {
 
 constexpr double kTrainingShare = 9;  // seconds of training for a second of writing checkpoints
 constexpr double kAnswer = .5;  // seconds that a signal leaves other ranks to answer; mpirun kills after one
-constexpr const char* kRun = "run";   // key of our part of a checkpoint's metadata
+constexpr const char* kRun = "run";  // key of our part of a checkpoint's metadata
 
 std::atomic<int> caught_signal{0};  // any thread may be the one that the signal interrupts
 void remember(int signal) {

@@ -29,6 +29,7 @@ void parse_or_help(Options& options, const Arguments& arguments, const std::stri
 std::string shell_quoted(const std::string& word);
 std::string command_line(const std::string& verb, const Arguments& arguments);
 
+int complete(const Arguments& arguments);
 int complete_words(const Arguments& arguments);
 int completion(const Arguments& arguments);
 int data_convert(const Arguments& arguments);
@@ -58,6 +59,7 @@ int bench_timing(const Arguments& arguments);
 int bench_missing(const Arguments& arguments);
 int bench_cell(const Arguments& arguments);
 int bench_rerun(const Arguments& arguments);
+int recover(const Arguments& arguments);
 int report(const Arguments& arguments);
 int show(const Arguments& arguments);
 

@@ -55,17 +55,6 @@ std::vector<float> means_of(const Selection& train, std::size_t v) {
   return means;
 }
 
-// "'a', 'b', 'c' and 12 more".
-std::string some(const std::vector<std::string>& names) {
-  constexpr std::size_t kShown = 4;
-  std::vector<std::string> shown;
-  for (std::size_t i = 0; i < std::min(names.size(), kShown); ++i)
-    shown.push_back(fmt::format("'{}'", names[i]));
-  std::string text = join(shown, ", ");
-  if (names.size() > kShown) text += fmt::format(" and {} more", names.size() - kShown);
-  return text;
-}
-
 bool same_letters(std::string_view a, std::string_view b) {
   return std::ranges::equal(a, b, [](char x, char y) {
     return std::tolower(static_cast<unsigned char>(x)) == std::tolower(static_cast<unsigned char>(y));
@@ -107,11 +96,11 @@ std::vector<std::size_t> order_of(const ViewColumns& model, const View& view,
   if (missing.empty() && unknown.empty()) return order;
   std::string what;
   if (!missing.empty())
-    what = fmt::format("{} of the model's {} columns are not there ({})", missing.size(), model.count,
-                       some(missing));
+    what = fmt::format("missing: {} of the model's {} columns ({})", missing.size(), model.count,
+                       some(quoted(missing), 4));
   if (!unknown.empty())
-    what += fmt::format("{}{} of its {} columns are unknown to the model ({})", what.empty() ? "" : "; ",
-                        unknown.size(), view.columns(), some(unknown));
+    what += fmt::format("{}unknown to the model: {} of its {} columns ({})", what.empty() ? "" : "; ",
+                        unknown.size(), view.columns(), some(quoted(unknown), 4));
   if (!missing.empty() && !unknown.empty()) what += did_you_mean(unknown[0], missing);
   if (!missing.empty() && std::ranges::find(ids, missing[0]) != ids.end())
     what += "; its rows are called as the model's columns are: use --transpose";

@@ -159,11 +159,6 @@ Table<T> select_table(const Table<T>& from, std::span<const std::uint32_t> rows)
   return to;
 }
 
-std::uint64_t mix(std::uint64_t h, std::uint64_t x) {
-  h = (h ^ x) * 0x9E3779B97F4A7C15u;
-  return h ^ (h >> 29);
-}
-
 }  // namespace
 
 std::size_t View::columns() const {
@@ -308,7 +303,7 @@ std::string content_hash(const Dataset& data) {
         if (!data.has(i, v)) continue;
         std::uint64_t h = 1;
         for_row(view, i, [&](std::size_t j, float x) {
-          if (x != 0) h = mix(h, std::uint64_t{j} << 32 | std::bit_cast<std::uint32_t>(x));
+          if (x != 0) h = mix_hash(h, std::uint64_t{j} << 32 | std::bit_cast<std::uint32_t>(x));
         });
         digests[i] = h | 1;
       }

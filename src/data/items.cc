@@ -9,7 +9,7 @@
 namespace lacuna {
 namespace {
 
-constexpr std::size_t kPiece = std::size_t{32} << 20;  // bytes of mapped rows that a pass keeps
+constexpr std::size_t kPieceBytes = std::size_t{32} << 20;  // bytes of mapped rows that a pass keeps
 
 template <class T>
 Bytes bytes_of(const SharedMatrix<T>& matrix, std::size_t begin, std::size_t count) {
@@ -43,7 +43,7 @@ std::size_t Items::row_bytes() const {
 
 void Items::for_rows(FunctionRef<void(std::size_t, std::size_t)> body) const {
   const std::size_t piece =
-      mapped ? std::max<std::size_t>(1, kPiece / std::max<std::size_t>(1, row_bytes())) : rows();
+      mapped ? std::max<std::size_t>(1, kPieceBytes / std::max<std::size_t>(1, row_bytes())) : rows();
   for (std::size_t begin = 0; begin < rows(); begin += piece) {
     const std::size_t end = std::min(begin + piece, rows());
     body(begin, end);
@@ -60,7 +60,7 @@ const ItemsAway::Copy& ItemsAway::on(const Engine& engine, const Items& items) c
     using T = std::remove_cvref_t<decltype(matrix(0, 0))>;
     EngineMatrix<T> array(engine, matrix.rows(), matrix.cols());
     const std::size_t piece =
-        items.mapped ? std::max<std::size_t>(1, kPiece / std::max<std::size_t>(1, matrix.cols() * sizeof(T)))
+        items.mapped ? std::max<std::size_t>(1, kPieceBytes / std::max<std::size_t>(1, matrix.cols() * sizeof(T)))
                      : std::max<std::size_t>(1, matrix.rows());
     for (std::size_t begin = 0; begin < matrix.rows(); begin += piece) {
       const std::size_t count = std::min(piece, matrix.rows() - begin);
@@ -74,6 +74,7 @@ const ItemsAway::Copy& ItemsAway::on(const Engine& engine, const Items& items) c
     for (const auto& common : items.common) copy.common.push_back(send(SharedMatrix<float>(common)));
     copy.Y = send(items.Y);
     copy.G = send(items.G);
+    engine.wait(engine.mark());  // other engines of the same device read it too
   } catch (...) {  // half a copy is none
     copies_.erase(at);
     throw;

@@ -18,10 +18,6 @@ namespace {
 constexpr int kDepth = 64;                   // of values that are skipped
 constexpr std::size_t kMostName = 1u << 16;  // bytes of an id or a key
 
-bool is_digit(char c) {
-  return c >= '0' && c <= '9';
-}
-
 std::vector<std::string> names_of(const std::vector<ViewShape>& views) {
   std::vector<std::string> names;
   for (const auto& view : views) names.push_back(view.name);

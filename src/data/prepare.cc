@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
 #include <limits>
 #include <numeric>
 
@@ -296,6 +297,7 @@ Matrix<float> background(const Preparation::ViewMap& map, const Items& items, st
     if (items.W(i, v) == 0) continue;
     seen += map.columns;
     for (std::size_t j = 0; j < map.columns; ++j) differ += items.X[v](i, j) != zero(0, j);
+    items.leave(i, 1);
   }
   if (static_cast<double>(differ) > kMostDiffer * static_cast<double>(seen)) return {};
   return zero;
@@ -406,6 +408,22 @@ Preparation::ViewMap fit_view(const Selection& train, std::size_t v, const std::
   return map;
 }
 
+// Whose view is whose: the widest first, each to the rank that has the fewest columns so far.
+std::vector<int> owners_of_views(const Dataset& data, const Ranks& ranks) {
+  std::vector<std::size_t> order(data.views.size());
+  std::iota(order.begin(), order.end(), std::size_t{0});
+  std::ranges::stable_sort(order, std::ranges::greater(),
+                           [&](std::size_t v) { return data.views[v].columns(); });
+  std::vector<std::size_t> loads(static_cast<std::size_t>(ranks.size()));
+  std::vector<int> owners(order.size());
+  for (const std::size_t v : order) {
+    const auto least = std::ranges::min_element(loads);
+    *least += data.views[v].columns();
+    owners[v] = static_cast<int>(least - loads.begin());
+  }
+  return owners;
+}
+
 }  // namespace
 
 const std::vector<std::string>& prepare_kinds() {
@@ -434,11 +452,26 @@ void PrepareOptions::declare(Options& options) {
               "fit the preparation on all rows, test rows included, as the authors do");
 }
 
-Preparation Preparation::fit(const Selection& train, const PrepareOptions& options) {
+Preparation Preparation::fit(const Selection& train, const PrepareOptions& options, const Ranks& ranks) {
   const std::vector<std::string> kind = kinds_of_views(*train.data, options);
+  const std::vector<int> owners = owners_of_views(*train.data, ranks);
+  Preparation own;
+  for (std::size_t v = 0; v < owners.size(); ++v)
+    if (owners[v] == ranks.rank()) own.views_.push_back(fit_view(train, v, kind[v], options));
+  if (ranks.alone()) return own;
+  Tensors file;
+  own.save(file, "");
+  std::vector<Preparation> parts;  // of each rank, its own views in order
+  for (const std::string& text : all_gather(ranks, file.text())) {
+    const auto bytes = std::make_shared<const std::string>(text);
+    parts.push_back(load(Tensors::parse(bytes, std::as_bytes(std::span(*bytes)), "another rank"), ""));
+  }
   Preparation result;
-  for (std::size_t v = 0; v < train.data->views.size(); ++v)
-    result.views_.push_back(fit_view(train, v, kind[v], options));
+  std::vector<std::size_t> taken(parts.size());
+  for (const int owner : owners) {
+    const auto r = static_cast<std::size_t>(owner);
+    result.views_.push_back(std::move(parts[r].views_[taken[r]++]));
+  }
   return result;
 }
 

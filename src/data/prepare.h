@@ -18,6 +18,7 @@
 
 #include "base/matrix.h"
 #include "base/options.h"
+#include "base/ranks.h"
 #include "base/tensors.h"
 #include "data/items.h"
 #include "data/kernel_map.h"
@@ -65,7 +66,9 @@ class Preparation {
     }
   };
 
-  static Preparation fit(const Selection& train, const PrepareOptions& options);
+  // Ranks divide the views among them, and every rank gets all maps, with the bits of one process.
+  static Preparation fit(const Selection& train, const PrepareOptions& options,
+                         const Ranks& ranks = one_rank());
   // Prepared rows; view v of the result is view v of the model. `source[v]` is the position in
   // selection.data->views of the model's view v, or -1 where the data lacks that view (all its instances are
   // then missing).

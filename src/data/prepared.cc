@@ -19,8 +19,9 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr const char *kSchema = "lacuna.prepared.1", *kKeyFile = "key.json",
+constexpr const char *kPreparedSchema = "lacuna.prepared.1", *kKeyFile = "key.json",
                      *kPreparationFile = "preparation.safetensors", *kPrefix = "prepare.";
+constexpr std::size_t kGroup = 64;   // rows that apply() gives to a thread
 constexpr std::size_t kSlab = 1024;  // rows; a multiple of what apply() gives to a thread
 constexpr std::uint64_t kViewBytes = std::uint64_t{64} << 20;  // a view that is larger is fitted in passes
 
@@ -86,8 +87,11 @@ void write_rows(const Preparation& preparation, const Selection& all, const std:
   add("y", Element::f32, all.data->label_count());
   add("g", Element::u8, all.data->label_count());
   Selection slab{all.data, all.fold, {}, all.hide_labels};
-  for (std::size_t begin = 0; begin < all.rows.size(); begin += kSlab) {
-    const std::size_t count = std::min(kSlab, all.rows.size() - begin);
+  for (std::size_t begin = 0, count = 0; begin < all.rows.size(); begin += count) {
+    // Few rows where they lie far apart: what is between them comes into memory too.
+    count = std::min(kSlab, all.rows.size() - begin);
+    while (count > kGroup && all.rows[begin + count - 1] - all.rows[begin] >= 2 * kSlab)
+      count = std::max(kGroup, count / 2 / kGroup * kGroup);
     const auto first = all.rows.begin() + static_cast<std::ptrdiff_t>(begin);
     slab.rows.assign(first, first + static_cast<std::ptrdiff_t>(count));
     const Items items = preparation.apply(slab, true);
@@ -148,7 +152,7 @@ nlohmann::json PreparedStore::key_of(const Selection& train, const Selection& va
   PrepareOptions copy = options;
   Options settings;
   copy.declare(settings);
-  return {{"schema", kSchema},    {"version", LACUNA_VERSION},
+  return {{"schema", kPreparedSchema},    {"version", LACUNA_VERSION},
           {"data", data_hash_},   {"train", hash_of(train)},
           {"val", hash_of(val)},  {"settings", settings.json()},
           {"seed", options.seed}, {"rows", {train.rows.size(), val.rows.size()}}};

@@ -14,16 +14,25 @@ void leave_rows(const View& view, std::span<const std::uint32_t> rows) {
   release_rows(view, rows.front(), rows.back() - rows.front() + 1);
 }
 
+// Where a slab of rows that begins with `first` ends: after at most so many rows of the list, and of the file where they
+// rise, as a system brings in what lies between them.
+std::size_t slab_end(std::span<const std::uint32_t> rows, std::size_t first, std::size_t most) {
+  const std::size_t end = std::min(first + most, rows.size());
+  if (!std::ranges::is_sorted(rows.subspan(first, end - first))) return end;
+  const auto beyond = std::ranges::lower_bound(rows.subspan(first, end - first), rows[first] + most);
+  return first + static_cast<std::size_t>(beyond - rows.subspan(first).begin());
+}
+
 }  // namespace
 
 void for_slabs(const View& view, std::span<const std::uint32_t> rows,
                FunctionRef<void(std::size_t, std::size_t)> body) {
   const std::size_t slab =
       std::max<std::size_t>(256, kSlabBytes / (sizeof(float) * std::max<std::size_t>(view.columns(), 1)));
-  for (std::size_t first = 0; first < rows.size(); first += slab) {
-    const std::size_t count = std::min(slab, rows.size() - first);
-    body(first, count);
-    if (rows.size() > slab) leave_rows(view, rows.subspan(first, count));
+  for (std::size_t first = 0, end = 0; first < rows.size(); first = end) {
+    end = slab_end(rows, first, slab);
+    body(first, end - first);
+    if (end - first < rows.size()) leave_rows(view, rows.subspan(first, end - first));
   }
 }
 
@@ -44,13 +53,15 @@ ViewStrips::ViewStrips(const View& view, std::span<const std::uint32_t> rows, Sq
 MatrixView<const float> ViewStrips::strip(std::size_t begin, std::size_t count) const {
   const auto& table = std::get<Table<float>>(view_.features);
   const MatrixView<float> X = scratch_.view().columns(0, table.cols()).top(count);
-  parallel_for(count, 64, [&](std::size_t first, std::size_t end) {
-    for (std::size_t i = first; i < end; ++i) {
-      const auto row = X.row(i);
-      std::ranges::copy(table.row(rows_[begin + i]), row.begin());
-      squash_.apply(row);
-      for (std::size_t j = 0; j < shift_.size(); ++j) row[j] = (row[j] - shift_[j]) * scale_[j];
-    }
+  for_slabs(view_, rows_.subspan(begin, count), [&](std::size_t slab, std::size_t slab_rows) {
+    parallel_for(slab_rows, 64, [&](std::size_t first, std::size_t end) {
+      for (std::size_t i = slab + first; i < slab + end; ++i) {
+        const auto row = X.row(i);
+        std::ranges::copy(table.row(rows_[begin + i]), row.begin());
+        squash_.apply(row);
+        for (std::size_t j = 0; j < shift_.size(); ++j) row[j] = (row[j] - shift_[j]) * scale_[j];
+      }
+    });
   });
   leave_rows(view_, rows_.subspan(begin, count));
   return X;

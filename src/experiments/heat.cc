@@ -98,6 +98,11 @@ void draw_names(const HeatMap& plot, const HeatFrame& frame, double left, double
     svg.text(12, top + frame.panel_height / 2, plot.y_label, Svg::Anchor::middle, "label", -90);
 }
 
+// The label stands upright beside the bar, which may be shorter.
+double bar_label_length(const HeatMap& plot) {
+  return text_width(plot.value_label, 13) + 8;
+}
+
 void draw_colour_bar(const HeatMap& plot, double left, double top, double height, Svg& svg) {
   constexpr int kSteps = 32;
   const double low = plot.diverging ? -plot.colours.high : plot.colours.low, high = plot.colours.high;
@@ -110,7 +115,8 @@ void draw_colour_bar(const HeatMap& plot, double left, double top, double height
   const double by = ticks.size() > 1 ? ticks[1] - ticks[0] : high - low;
   for (double tick : ticks)
     svg.text(left + kBar + 5, top + (high - tick) / (high - low) * height + 4, tick_text(tick, by));
-  svg.text(left + kBar + 50, top + height / 2, plot.value_label, Svg::Anchor::middle, "label", -90);
+  const double middle = std::max(top + height / 2, bar_label_length(plot) / 2);
+  svg.text(left + kBar + 50, middle, plot.value_label, Svg::Anchor::middle, "label", -90);
 }
 
 }  // namespace
@@ -120,7 +126,8 @@ Svg draw(const HeatMap& plot) {
   const double storey = frame.head + frame.panel_height + frame.foot;
   const auto beside = static_cast<double>(frame.beside);
   const double maps = frame.left + frame.panel_width * beside + frame.gap * (beside - 1);
-  Svg svg(maps + kBarRoom, storey * static_cast<double>(frame.floors), plot.title);
+  Svg svg(maps + kBarRoom, std::max(storey * static_cast<double>(frame.floors), bar_label_length(plot)),
+          plot.title);
   for (std::size_t p = 0; p < plot.panels.size(); ++p) {
     const double left = frame.left + (frame.panel_width + frame.gap) * static_cast<double>(p % frame.beside),
                  top = storey * static_cast<double>(p / frame.beside) + frame.head;

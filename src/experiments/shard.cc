@@ -17,8 +17,8 @@ constexpr std::int64_t kMost = 1000000;
 constexpr double kPerCell =
     .05;  // seconds to claim and to store one; else all that take nothing would be in one part
 
-constexpr const char* kNetworks = "networks";
-constexpr const char* kOthers = "others";
+constexpr const char* kNetworkCells = "networks";
+constexpr const char* kOtherCells = "others";
 
 std::int64_t slurm_number(const char* name) {
   const char* text = std::getenv(name);
@@ -46,19 +46,21 @@ Shard slurm_shard() {
 
 Shard Shard::parse(const std::string& text) {
   if (text == "slurm") return slurm_shard();
-  if (text == kNetworks) return {.of = Of::networks};
-  if (text == kOthers) return {.of = Of::others};
+  if (text == kNetworkCells) return {.of = Of::networks};
+  if (text == kOtherCells) return {.of = Of::others};
   const auto slash = text.find('/');
   const auto index = parse_int(text.substr(0, slash));
   const auto count = slash == std::string::npos ? std::nullopt : parse_int(text.substr(slash + 1));
   if (!index || !count || *count < 1 || *count > kMost || *index < 1 || *index > *count)
-    fail(Exit::usage, "--shard '{}' is not I/N, with I from 1 to N, nor slurm, {} or {}", text, kNetworks,
-         kOthers);
+    fail(Exit::usage, "--shard '{}' is not I/N, with I from 1 to N, nor slurm, {} or {}", text, kNetworkCells,
+         kOtherCells);
   return {.index = static_cast<std::size_t>(*index), .count = static_cast<std::size_t>(*count)};
 }
 
 std::string Shard::text() const {
-  return of == Of::networks ? kNetworks : of == Of::others ? kOthers : fmt::format("{}/{}", index, count);
+  return of == Of::networks ? kNetworkCells
+         : of == Of::others ? kOtherCells
+                            : fmt::format("{}/{}", index, count);
 }
 
 std::vector<std::size_t> balanced(const std::vector<double>& seconds, std::size_t parts) {

@@ -15,7 +15,7 @@ namespace {
 
 constexpr const char* kState = "ensemble";  // key of our part of a file's metadata
 constexpr const char* kCurrent = "current.";
-constexpr const char* kTaught = "taught";  // the teachers' mean score so far, in checkpoints
+constexpr const char* kTaughtScores = "taught";  // the teachers' mean score so far, in checkpoints
 
 std::string prefix(std::size_t member) {
   return fmt::format("member{}.", member);
@@ -111,7 +111,7 @@ class Ensemble final : public Method, public MemoryHolder {
       done = saved.value("done", std::size_t{0});
       if (done >= specs_.size())
         fail(Exit::data, "{}: {} of {} members done", state->path(), done, specs_.size());
-      if (teachers_ > 0) state->get(kTaught, Q);
+      if (teachers_ > 0) state->get(kTaughtScores, Q);
       load_members(*state, saved, done - std::min(done, teachers_), shape_of(train));
       current = member_file(*state, kCurrent, saved, members_.size());
     }
@@ -122,7 +122,7 @@ class Ensemble final : public Method, public MemoryHolder {
         Tensors part;
         snapshot(part);
         file.put_all(kCurrent, part);
-        if (teachers_ > 0) file.put(kTaught, std::as_const(Q).view());
+        if (teachers_ > 0) file.put(kTaughtScores, std::as_const(Q).view());
         file.metadata[kState]["done"] = k;
         file.metadata[kState]["metadata"].push_back(part.metadata);
       };

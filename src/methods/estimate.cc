@@ -12,8 +12,8 @@ namespace lacuna {
 namespace {
 
 constexpr double kLong = 15 * 60;  // seconds
-constexpr double kProgramBytes = 48e6,
-                 kThreadBytes = 8e6;  // beside what cost() counts: blocks of predictions
+// Beside what cost() counts: the program, and what each thread predicts blocks with.
+constexpr double kProgramBytes = 48e6, kThreadBytes = 8e6, kColumnBytes = 6e3;
 
 }  // namespace
 
@@ -56,7 +56,8 @@ void announce_cost(const Method& method, const FitSize& size, FitContext& contex
   const double ranks = context.ranks().size();  // each takes its share
   const Cost cost{method.cost(size).core_seconds / ranks, method.cost(size).bytes / ranks};
   if (context.memory_limit > 0) {
-    const double needed = cost.bytes + kProgramBytes + kThreadBytes * threads(),
+    const auto widest = static_cast<double>(*std::ranges::max_element(size.columns));
+    const double needed = cost.bytes + kProgramBytes + (kThreadBytes + kColumnBytes * widest) * threads(),
                  limit = static_cast<double>(context.memory_limit);
     if (needed > limit)
       fail(Exit::failed,

@@ -80,6 +80,8 @@ void Model::bind() {
       .range(0, 256);
   options_.add("aim", settings_->aim,
                "what the thresholds of --labels are chosen for on validation: f1, precision=P or top=K");
+  options_.add("keep-decoders", settings_->keep_decoders,
+               "also learn views from each other, for lacuna recover; whatever the method, without its labels");
 }
 
 // The settings say what the members are, and which preparations they see.
@@ -111,7 +113,8 @@ std::pair<Items, Items> Model::prepared(const Selection& train, const Selection&
                                         PreparedStore* store) {
   preparations_.clear();
   if (store == nullptr) {
-    for (const PrepareOptions& form : forms_) preparations_.push_back(Preparation::fit(train, form));
+    for (const PrepareOptions& form : forms_)
+      preparations_.push_back(Preparation::fit(train, form, context.ranks()));
     std::vector<int> source(train.data->views.size());
     std::iota(source.begin(), source.end(), 0);
     return {prepared(train, source, forms_.size(), true), prepared(val, source, forms_.size(), true)};
@@ -169,6 +172,12 @@ void Model::fit(const Selection& train_rows, const Selection& val_rows, FitConte
   version_ = LACUNA_VERSION;
   record_ = nullptr;
   prior_ = prior_of(train_items);
+  recovery_ = Recovery();
+  if (settings_->keep_decoders) {
+    Selection rows = train;  // validation rows hold no label that is looked at
+    if (val_rows.data == train_rows.data) rows.rows.insert(rows.rows.end(), val.rows.begin(), val.rows.end());
+    recovery_ = Recovery::fit(rows, context.seed);
+  }
   announce_cost(*method_, fit_size(train_items), context);
   const auto finish = [&] {
     validation_.reset();
@@ -324,6 +333,7 @@ Tensors Model::tensors() const {
   for (std::size_t k = 0; k < forms_of_predictions_; ++k) preparations_[k].save(file, form_prefix(k));
   columns_.save(file);
   calibration_.save(file);
+  recovery_.save(file);
   links_.save(file);
   if (!prior_.empty()) file.put(kPrior, std::span(prior_));
   file.metadata["schema"] = kSchema;
@@ -375,6 +385,9 @@ Model Model::load(const Tensors& file) {
     for (const auto& view : model.preparation().views()) views.push_back({view.name, view.columns, {}, {}});
     model.columns_ = Columns::load(file, std::move(views));
     model.method_->load(file, shape);
+    std::vector<std::size_t> raw;
+    for (const ViewColumns& view : model.columns_.views()) raw.push_back(view.count);
+    model.recovery_ = Recovery::load(file, raw);
     model.version_ = meta.value("version", std::string());
     model.record_ = meta.value("validation", nlohmann::json());
     model.calibration_ = Calibration::load(file, model.label_names_.size());

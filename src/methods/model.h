@@ -21,8 +21,16 @@
 #include "methods/calibrate.h"
 #include "methods/label_links.h"
 #include "methods/method.h"
+#include "methods/recovery.h"
 
 namespace lacuna {
+
+// Rows of a data set with their missing views recovered (Model::recover).
+struct Filled {
+  Dataset data;        // views in the data's order, then those it lacks; ids and labels as they were
+  Dataset deviations;  // the same views: standard deviations, 0 where the item had the view
+  std::size_t recovered = 0, without_view = 0;  // instances; items that have no view and get none
+};
 
 class PreparedStore;
 
@@ -66,6 +74,13 @@ class Model {
   // The same in blocks, for more rows than memory holds scores: sink(first row of the block, scores (k, c)).
   using Sink = FunctionRef<void(std::size_t, MatrixView<const float>)>;
   void predict(const Selection& selection, Sink sink) const;
+  // The views that items lack, from those they have, in blocks: sink(first row of the block, the block). What is there is
+  // passed on bit for bit, and an item without any view gets none. Exit::mismatch unless the model was fitted with the
+  // setting keep-decoders. Views and columns are matched as by predict. Const, re-entrant.
+  using FilledSink = FunctionRef<void(std::size_t, Filled&&)>;
+  void recover(const Selection& selection, FilledSink sink) const;
+  Filled recover(const Selection& selection) const;  // all rows at once
+  const Recovery& recovery() const { return recovery_; }  // empty without keep-decoders
   // The same rows divided among ranks, block by block: rank 0's sink gets all of them in order, with the bits of one
   // process; the others' sinks get nothing.
   void predict(const Selection& selection, Sink sink, const Ranks& ranks) const;
@@ -107,6 +122,7 @@ class Model {
 
  private:
   void bind();          // (re)builds options_
+  void recover_blocks(const Selection& selection, std::size_t size, FilledSink sink) const;
   void make_members();  // turns the method into an ensemble where the settings say so
   void fit(const Selection& train, const Selection& val, FitContext& context, PreparedStore* store);
   Items prepared(const Selection& selection, const std::vector<int>& source, std::size_t forms,
@@ -119,6 +135,7 @@ class Model {
   struct Settings {            // of the model itself
     std::int64_t members = 0;  // of an ensemble; 0 = as the preset says
     std::string aim = "f1";    // what thresholds are chosen for
+    bool keep_decoders = false;  // fit a Recovery as well
   };
   std::unique_ptr<Settings> settings_ = std::make_unique<Settings>();
   bool is_ensemble_ = false;
@@ -131,6 +148,7 @@ class Model {
   Columns columns_;
   std::vector<std::string> label_names_;
   Calibration calibration_;
+  Recovery recovery_;
   LabelLinks links_;
   std::vector<float> prior_;
   std::string version_;

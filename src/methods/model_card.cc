@@ -69,6 +69,7 @@ nlohmann::json model_card(const Model& model) {
           {"parameters", model.method().parameters()},
           {"members", options.value("members", json())},
           {"memory", memory_of(model.method())},
+          {"recovery", model.recovery().about()},
           {"label_links", model.label_links().about()},
           {"probabilities", traits.probabilities},
           {"version", text(model.version())},

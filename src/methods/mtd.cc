@@ -6,8 +6,10 @@
 #include <numeric>
 
 #include "base/error.h"
+#include "base/mapping.h"
 #include "methods/all.h"
 #include "nn/make.h"
+#include "nn/row_order.h"
 #include "ops/device.h"
 
 namespace lacuna {
@@ -103,14 +105,20 @@ Cost TwoChannelMethod::cost(const FitSize& size) const {
   }
   const double state = train_options_.optimiser == Optimiser::sgd ? 8 : 16;
   const double labels = static_cast<double>(size.rows * size.labels);
-  // Labels, what is known of them, and soft labels. With rows in files: soft labels, the best parameters so far, and the
-  // two windows of rows that are in memory.
+  // Labels, what is known of them, and soft labels. With rows in files: soft labels, what is known, the best parameters so
+  // far, and the two windows of rows that are in memory.
   double rows = 12 * labels;
   if (size.mapped) {
     const auto columns = std::accumulate(size.columns.begin(), size.columns.end(), std::size_t{0});
     const std::size_t row = columns * sizeof(float) + size.columns.size() + size.labels * (sizeof(float) + 1);
     const std::size_t window = std::min(size.rows, window_rows(train_options_, true, row));
-    rows = (o.guess_weight > 0 ? 4 * labels : 0) + 4 * weights + 2 * static_cast<double>(window * row);
+    double resident = 0;
+    const auto array = [&](std::size_t bytes) {
+      resident += static_cast<double>(std::min(size.rows * bytes, window * bytes + kBlocksInWindow * kAroundBytes));
+    };
+    for (const std::size_t d : size.columns) array(d * sizeof(float));
+    array(size.labels * (sizeof(float) + 1) + size.columns.size());
+    rows = (o.guess_weight > 0 ? 5 : 1) * labels + 4 * weights + 2 * resident;
   }
   const double rate = precision() == Precision::bf16 ? 120e9 : 60e9, epochs = static_cast<double>(train_options_.epochs);
   // A GPU is bound by the bytes of weights and state (20 a weight and step at 2 TB/s); a core waits for it.

@@ -16,13 +16,13 @@
 namespace lacuna {
 namespace {
 
-constexpr std::size_t kBlock = 256;  // items that vote together: bounds the memory of their kernel
+constexpr std::size_t kVoters = 256;  // items that vote together: bounds the memory of their kernel
 constexpr double kMostWeight = 100;
-constexpr std::uint32_t kStream = 1u << 16;  // of landmarks; kernels number theirs by view
+constexpr std::uint32_t kLandmarkStream = 1u << 16;  // of landmarks; kernels number theirs by view
 
 constexpr const char* kRows = "memory.rows";
 constexpr const char* kLabels = "memory.labels";
-constexpr const char* kPrior = "memory.prior";
+constexpr const char* kMemoryPrior = "memory.prior";
 constexpr const char* kSharpness = "memory.sharpness";
 constexpr const char* kWeight = "memory.weight";
 
@@ -56,7 +56,7 @@ std::vector<std::uint32_t> landmarks(const Items& train, const MemoryOptions& op
       rows.push_back(static_cast<std::uint32_t>(i));
   const auto most = static_cast<std::size_t>(options.rows);
   if (rows.size() <= most) return rows;
-  Random(context.seed, Purpose::landmarks, kStream).shuffle(rows);
+  Random(context.seed, Purpose::landmarks, kLandmarkStream).shuffle(rows);
   context.remark(fmt::format("the memory keeps {} of {} training rows, drawn at random (--memory-rows)", most,
                              rows.size()));
   rows.resize(most);
@@ -152,8 +152,8 @@ void RowMemory::settle(Precision precision) {
 }
 
 void RowMemory::vote(MatrixView<const float> Z, MatrixView<float> votes) const {
-  for (std::size_t begin = 0; begin < Z.rows; begin += kBlock) {
-    const std::size_t count = std::min(kBlock, Z.rows - begin);
+  for (std::size_t begin = 0; begin < Z.rows; begin += kVoters) {
+    const std::size_t count = std::min(kVoters, Z.rows - begin);
     vote_block(Z.slice(begin, count), votes.slice(begin, count));
   }
 }
@@ -197,7 +197,7 @@ void RowMemory::save(Tensors& file) const {
   if (empty()) return;
   file.put(kRows, rows_.view());
   file.put(kLabels, labels_.view());
-  file.put(kPrior, prior_.view());
+  file.put(kMemoryPrior, prior_.view());
   file.put(kSharpness, std::span(&sharpness_, 1));
   file.put(kWeight, std::span(&weight_, 1));
 }
@@ -207,7 +207,7 @@ RowMemory RowMemory::load(const Tensors& file, std::size_t size, std::size_t lab
   if (!file.has(kRows)) return memory;
   memory.rows_ = file.matrix(kRows);
   memory.labels_ = file.matrix(kLabels);
-  memory.prior_ = file.matrix(kPrior);
+  memory.prior_ = file.matrix(kMemoryPrior);
   const std::vector<float> sharpness = file.floats(kSharpness), weight = file.floats(kWeight);
   if (memory.rows_.cols() != size || memory.labels_.cols() != labels ||
       memory.rows_.rows() != memory.labels_.rows() || memory.prior_.rows() != 1 ||
@@ -216,7 +216,7 @@ RowMemory RowMemory::load(const Tensors& file, std::size_t size, std::size_t lab
          "{}: '{}' ({}, {}), '{}' ({}, {}) and '{}' ({}, {}) do not fit a network of {} fused columns and {} "
          "labels",
          file.path(), kRows, memory.rows_.rows(), memory.rows_.cols(), kLabels, memory.labels_.rows(),
-         memory.labels_.cols(), kPrior, memory.prior_.rows(), memory.prior_.cols(), size, labels);
+         memory.labels_.cols(), kMemoryPrior, memory.prior_.rows(), memory.prior_.cols(), size, labels);
   if (sharpness.size() != 1 || !(sharpness[0] > 0) || !std::isfinite(sharpness[0]) || weight.size() != 1 ||
       !(weight[0] >= 0) || !std::isfinite(weight[0]))
     fail(Exit::data, "{}: '{}' and '{}' are not one positive number each", file.path(), kSharpness, kWeight);

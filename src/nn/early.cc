@@ -11,7 +11,6 @@
 namespace lacuna {
 namespace {
 
-constexpr std::uint32_t kFusedDropoutLayer = 1u << 30;
 constexpr std::uint32_t kSecondPass = 1u << 31;  // the identity of a row in the second pass
 
 }  // namespace

@@ -16,9 +16,11 @@ inline std::vector<float> label_weights(const Items& items, LabelWeight kind) {
   const double power = kind == LabelWeight::inverse ? -1 : -.5;
   std::vector<double> known(items.labels(), 0), weight(items.labels(), 0);
   double sum = 0, all = 0;
-  for (std::size_t i = 0; i < items.rows(); ++i)
-    for (std::size_t j = 0; j < items.labels(); ++j)
-      if (items.G(i, j) != 0) known[j] += 1, weight[j] += static_cast<double>(items.Y(i, j));
+  items.for_rows([&](std::size_t begin, std::size_t end) {
+    for (std::size_t i = begin; i < end; ++i)
+      for (std::size_t j = 0; j < items.labels(); ++j)
+        if (items.G(i, j) != 0) known[j] += 1, weight[j] += static_cast<double>(items.Y(i, j));
+  });
   for (std::size_t j = 0; j < items.labels(); ++j) {
     weight[j] = std::pow((weight[j] + 1) / (known[j] + 2), power);
     sum += known[j] * weight[j];

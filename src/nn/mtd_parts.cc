@@ -9,7 +9,8 @@
 namespace lacuna {
 namespace {
 
-constexpr std::uint32_t kFusedDropoutLayer = 1u << 30, kViewDropoutLayer = kFusedDropoutLayer + 1;
+constexpr std::uint32_t kViewDropoutLayer = kFusedDropoutLayer + 1;
+
 }  // namespace
 
 template <class T>

@@ -74,17 +74,19 @@ class SoftLabels {
         for (std::size_t j = 0; j < c; ++j)
           if (j != k) couplings_(k, j) = static_cast<float>(weight * graph.log_odds_ratio(j, k));
     }
-    parallel_for(items.rows(), 16, [&](std::size_t begin, std::size_t end) {
-      std::vector<float> shift(c);
-      for (std::size_t i = begin; i < end; ++i) {
-        std::ranges::fill(shift, 0.f);
-        for (std::size_t k = 0; k < c; ++k) {
-          if (items.G(i, k) == 0) continue;
-          const float surprise = items.Y(i, k) - static_cast<float>(guesses(i, k));
-          for (std::size_t j = 0; j < c; ++j) shift[j] += surprise * couplings_(k, j);
+    items.for_rows([&](std::size_t first, std::size_t last) {
+      parallel_for(last - first, 16, [&](std::size_t begin, std::size_t end) {
+        std::vector<float> shift(c);
+        for (std::size_t i = first + begin; i < first + end; ++i) {
+          std::ranges::fill(shift, 0.f);
+          for (std::size_t k = 0; k < c; ++k) {
+            if (items.G(i, k) == 0) continue;
+            const float surprise = items.Y(i, k) - static_cast<float>(guesses(i, k));
+            for (std::size_t j = 0; j < c; ++j) shift[j] += surprise * couplings_(k, j);
+          }
+          for (std::size_t j = 0; j < c; ++j) guesses(i, j) = moved(guesses(i, j), shift[j]);
         }
-        for (std::size_t j = 0; j < c; ++j) guesses(i, j) = moved(guesses(i, j), shift[j]);
-      }
+      });
     });
   }
   // A probability whose log-odds are larger by `shift`.

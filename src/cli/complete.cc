@@ -1,0 +1,311 @@
+// lacuna complete: data -> its unknown labels as calibrated probabilities. Rows are dealt into parts; the labels of a
+// part are judged by a model that was learned from the other parts alone.
+#include <unistd.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+#include <filesystem>
+
+#include "base/error.h"
+#include "base/mpi.h"
+#include "base/random.h"
+#include "base/text.h"
+#include "base/threads.h"
+#include "cli/learning.h"
+#include "cli/progress.h"
+#include "cli/text_out.h"
+#include "cli/training_run.h"
+#include "cli/verbs.h"
+#include "data/prediction_text.h"
+#include "data/scores_writer.h"
+#include "methods/model.h"
+
+namespace lacuna::cli {
+namespace {
+
+constexpr std::uint32_t kStream = 1u << 17;  // of the parts; repetitions of a protocol number theirs
+constexpr const char* kProbabilities = "probabilities";
+
+struct CompleteFlags {
+  LearningFlags learning;
+  RunOptions run;
+  std::string out;
+  std::int64_t parts = 5;
+  bool json = false, quiet = false;
+
+  void declare(Options& o) {
+    learning.declare(o);
+    o.add("out", out,
+          "1 and 0 where a label is known, a probability where not: .csv, .tsv, .jsonl, .npy or .npz; - is "
+          "standard "
+          "output, as CSV")
+        .metavar("FILLED");
+    o.add("parts", parts, "parts of the rows, each judged by a model of the others")
+        .range(2, 100)
+        .metavar("K");
+    o.add("json", json, "one JSON document on stdout at the end");
+    run.declare(o);
+    std::erase_if(o.all(), [](const Option& option) { return option.name == "share"; });
+    o.find("time-limit")->excluded.clear();
+    o.find("resume")->help =
+        "continue: parts that are done lie in FILLED.part0, ... and are not learned again";
+    o.find("checkpoint-every")->help = "seconds between checkpoints of the part that is being learned";
+    const auto group = o.group("running");
+    o.add("quiet", quiet, "no progress");
+  }
+};
+
+bool is_array(const std::string& path) {
+  return path.ends_with(".npy") || path.ends_with(".npz");
+}
+
+PredictionStyle::Form form_of(const std::string& path) {
+  using Form = PredictionStyle::Form;
+  if (is_stream_path(path) || path.ends_with(".csv")) return Form::csv;
+  if (path.ends_with(".tsv")) return Form::tsv;
+  if (path.ends_with(".jsonl") || path.ends_with(".ndjson")) return Form::jsonl;
+  fail(Exit::usage, "{}: filled labels are written as .csv, .tsv, .jsonl, .npy or .npz", path);
+}
+
+// The rows of each part, in the order of the data.
+std::vector<std::vector<std::uint32_t>> dealt(std::size_t rows, std::size_t parts, std::uint64_t seed) {
+  const auto order = Random(seed, Purpose::row_order, kStream).permutation(rows);
+  std::vector<std::vector<std::uint32_t>> result(parts);
+  for (std::size_t k = 0; k < rows; ++k) result[k % parts].push_back(order[k]);
+  for (auto& part : result) std::ranges::sort(part);
+  return result;
+}
+
+// What is known about the labels: all rows, with the gaps of the fold if there is one.
+Selection everything(const Source& source) {
+  Selection all = select_all(source.data());
+  if (!source.has_folds()) return all;
+  all.fold = &source.folds().folds[source.fold()];
+  all.hide_labels = true;
+  return all;
+}
+
+class Completion {
+ public:
+  Completion(const CompleteFlags& flags, const Source& source)
+      : flags_(flags),
+        all_(everything(source)),
+        parts_(dealt(all_.rows.size(), static_cast<std::size_t>(flags.parts), flags.learning.seed)) {}
+
+  // The probabilities (rows of the part, c) in a file of their own.
+  Tensors part(std::size_t k, const nlohmann::json& print, Model model) {
+    const bool kept = !is_stream_path(flags_.out);  // otherwise nothing can lie beside it
+    nlohmann::json own = print;
+    own["part"] = k;
+    own["parts"] = flags_.parts;
+    if (kept && flags_.run.resume && std::filesystem::exists(path(k))) {
+      Tensors done = Tensors::read(path(k));
+      if (done.metadata.value("fingerprint", nlohmann::json()) != own)
+        fail(Exit::usage, "{}: was made by another run: {}; use the same settings and data, or remove it",
+             path(k), differences(done.metadata.value("fingerprint", nlohmann::json::object()), own));
+      return check(std::move(done), k);
+    }
+    Tensors file;
+    file.put_copy(kProbabilities, judged(k, own, std::move(model)));
+    file.metadata["fingerprint"] = own;
+    if (!kept) return file;
+    file.write(path(k));
+    ::unlink((path(k) + kCheckpointEnding).c_str());
+    return Tensors::read(path(k));
+  }
+
+  struct Tally {
+    std::size_t known = 0, filled = 0, without_view = 0;
+  };
+  // All parts, merged into the order of the data.
+  Tally write(const std::vector<Tensors>& parts) const {
+    const std::size_t n = all_.rows.size(), c = all_.data->label_count();
+    std::vector<MatrixView<const float>> values;
+    std::vector<std::uint32_t> part_of(n);
+    for (std::size_t k = 0; k < parts.size(); ++k) {
+      values.emplace_back(reinterpret_cast<const float*>(parts[k].at(kProbabilities).bytes.data()),
+                          parts_[k].size(), c);
+      for (const std::uint32_t i : parts_[k]) part_of[i] = static_cast<std::uint32_t>(k);
+    }
+    Tally tally;
+    std::vector<std::size_t> next(parts.size());
+    const auto row = [&](std::size_t i, std::span<float> out) {
+      const std::uint32_t k = part_of[i];
+      std::ranges::copy(values[k].row(next[k]++), out.begin());
+      for (std::size_t j = 0; j < c; ++j) {
+        const std::int8_t label = all_.label(i, j);
+        if (label != kUnknown) out[j] = label;
+        ++(label != kUnknown ? tally.known : tally.filled);
+      }
+    };
+    const auto id = [&](std::size_t i) {
+      return all_.data->ids.empty() ? std::to_string(i) : all_.data->ids[i];
+    };
+    constexpr std::size_t kBlock = 1024;
+    Matrix<float> block(std::min(kBlock, n), c);
+    const auto blocks = [&](auto&& write_block) {
+      for (std::size_t begin = 0; begin < n; begin += kBlock) {
+        const std::size_t count = std::min(kBlock, n - begin);
+        for (std::size_t i = 0; i < count; ++i) row(begin + i, block.row(i));
+        write_block(begin, block.view().top(count));
+      }
+    };
+    if (is_array(flags_.out)) {
+      const auto writer = write_scores(flags_.out, {n, all_.data->label_names, id});
+      blocks([&](std::size_t, MatrixView<const float> scores) { writer->write(scores); });
+      writer->commit();
+    } else {
+      const PredictionText text({.form = form_of(flags_.out)}, all_.data->label_names);
+      TextOut out(flags_.out);
+      out.write(text.header());
+      blocks([&](std::size_t begin, MatrixView<const float> scores) {
+        std::vector<std::string> ids;
+        for (std::size_t i = 0; i < scores.rows; ++i) ids.push_back(id(begin + i));
+        std::string lines;
+        text.append(lines, scores.rows, [&](std::size_t i) {
+          PredictionText::Row line;
+          line.id = ids[i];
+          line.id_is_number = all_.data->ids.empty();
+          line.scores = scores.row(i);
+          return line;
+        });
+        out.write(lines);
+      });
+      out.commit();
+    }
+    for (std::size_t i = 0; i < n; ++i) tally.without_view += !has_view(i);
+    return tally;
+  }
+
+  void remove_parts() const {
+    for (std::size_t k = 0; k < parts_.size(); ++k) ::unlink(path(k).c_str());
+  }
+
+ private:
+  std::string path(std::size_t k) const { return fmt::format("{}.part{}", flags_.out, k); }
+  bool has_view(std::size_t i) const {
+    for (std::size_t v = 0; v < all_.data->views.size(); ++v)
+      if (all_.has(i, v)) return true;
+    return false;
+  }
+
+  Tensors check(Tensors file, std::size_t k) const {
+    const Tensor& tensor = file.at(kProbabilities);
+    const std::vector<std::uint64_t> shape = {parts_[k].size(), all_.data->label_count()};
+    if (tensor.type != "F32" || tensor.shape != shape)
+      fail(Exit::data, "{}: '{}' is not float32 of shape ({}, {}); remove the file", path(k), kProbabilities,
+           shape[0], shape[1]);
+    return file;
+  }
+
+  Matrix<float> judged(std::size_t k, const nlohmann::json& print, Model model) {
+    Selection others = all_, own = all_;
+    others.rows.clear();
+    own.rows = parts_[k];
+    for (std::size_t i = 0, at = 0; i < all_.rows.size(); ++i) {
+      if (at < parts_[k].size() && parts_[k][at] == i)
+        ++at;
+      else
+        others.rows.push_back(static_cast<std::uint32_t>(i));
+    }
+    const LearningRows rows = learning_rows(others, flags_.learning.hold_out, flags_.learning.seed);
+    Progress progress(flags_.quiet ? Progress::Style::quiet : Progress::Style::automatic);
+    TrainingRun run(flags_.run, is_stream_path(flags_.out) ? flags_.out : path(k), print, progress,
+                    joined_ranks());
+    run.seed = flags_.learning.seed;
+    if (model.method().traits().iterative) run.catch_signals();
+    if (!flags_.quiet) tell("", {fmt::format("part {} of {}", k + 1, parts_.size())});
+    model.fit(rows.learn, rows.val, run);
+    progress.finish();
+    Matrix<float> scores = model.predict(own);
+    Matrix<std::int8_t> known(own.rows.size(), scores.cols());
+    for (std::size_t i = 0; i < known.rows(); ++i)
+      for (std::size_t j = 0; j < known.cols(); ++j) known(i, j) = own.label(i, j);
+    model.refine(known, scores);  // what is known of an item speaks for what is not
+    model.calibrate(scores);
+    for (std::size_t i = 0; i < own.rows.size(); ++i) {
+      if (has_view(own.rows[i])) continue;
+      for (std::size_t j = 0; j < scores.cols(); ++j)  // all that is known is the label's share
+        scores(i, j) = 1 / (1 + std::exp(-model.prior()[j]));
+    }
+    return scores;
+  }
+
+  const CompleteFlags& flags_;
+  Selection all_;
+  std::vector<std::vector<std::uint32_t>> parts_;
+};
+
+void check_flags(const CompleteFlags& flags) {
+  if (flags.out.empty()) fail(Exit::usage, "lacuna complete needs --out FILLED (see lacuna complete --help)");
+  if (!is_array(flags.out)) form_of(flags.out);
+  const bool stream = is_stream_path(flags.out);
+  if (stream && flags.run.resume)
+    fail(Exit::usage, "--resume has no effect: {} is no file, so that no parts lie beside it", flags.out);
+  if (flags.json && stream)
+    fail(Exit::usage, "--json and the labels would both go to standard output; name a file for the labels");
+  if (flags.learning.hold_out == 0)
+    fail(Exit::usage, "--hold-out 0: probabilities are calibrated on rows that are held out; name a share");
+  if (!stream) check_writable(flags.out);
+}
+
+}  // namespace
+
+int complete(const Arguments& arguments) {
+  CompleteFlags flags;
+  Options options;
+  flags.declare(options);
+  const HelpText help = {"complete",
+                         "Fills in the unknown labels of a data set with calibrated probabilities; known "
+                         "ones stay 1 and 0. The rows are "
+                         "dealt into parts, and each part is judged by a model of the others, so that no "
+                         "label judges itself. The "
+                         "settings of the method are flags as for lacuna train.",
+                         "  lacuna complete photos.npz --out tags.csv\n"
+                         "  lacuna complete photos.npz --parts 10 --out tags.npz --json\n"
+                         "  lacuna complete photos.npz --out tags.csv --resume\n"};
+  const Model first = parse_learning(flags.learning, options, arguments, help);
+  check_flags(flags);
+  const Source source(flags.learning.source);
+  if (source.data().labels.empty())
+    fail(Exit::data, "{}: has no labels to complete", flags.learning.source.path);
+  if (source.data().rows < 2 * static_cast<std::size_t>(flags.parts))
+    fail(Exit::data, "{}: has {} rows, too few for {} parts; --parts {} would do", flags.learning.source.path,
+         source.data().rows, flags.parts, std::max<std::size_t>(2, source.data().rows / 2));
+  const double begun = clock_seconds();
+  Completion completion(flags, source);
+  std::vector<Tensors> parts;
+  nlohmann::json print;
+  for (std::int64_t k = 0; k < flags.parts; ++k) {
+    CompleteFlags copy;  // a fresh model with the same settings
+    Options own;
+    copy.declare(own);
+    Model model = parse_learning(copy.learning, own, arguments, help);
+    if (k == 0) print = fingerprint(copy.learning, source, model);
+    parts.push_back(completion.part(static_cast<std::size_t>(k), print, std::move(model)));
+  }
+  const Completion::Tally tally = completion.write(parts);
+  parts.clear();
+  completion.remove_parts();
+  const double seconds = clock_seconds() - begun;
+  if (flags.json)
+    fmt::print("{}\n", nlohmann::json{{"schema", "lacuna.complete.1"},
+                                      {"out", flags.out},
+                                      {"items", source.data().rows},
+                                      {"labels", source.data().label_count()},
+                                      {"known", tally.known},
+                                      {"filled", tally.filled},
+                                      {"without_view", tally.without_view},
+                                      {"parts", flags.parts},
+                                      {"method", first.method().traits().name},
+                                      {"seconds", seconds}}
+                           .dump(2));
+  else if (!flags.quiet)
+    fmt::print(stderr, "{}: {} rows, {} known labels kept, {} filled, {}\n",
+               flags.out == "-" ? "standard output" : flags.out, count_text(source.data().rows),
+               count_text(tally.known), count_text(tally.filled), duration_text(seconds));
+  return 0;
+}
+
+}  // namespace lacuna::cli

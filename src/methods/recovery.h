@@ -1,0 +1,83 @@
+// The missing views of an item from those it has, in the columns of the data, with standard deviations.
+//
+//   1. Views are prepared (root-pca, a preparation of its own) and explained by common factors (methods/factors.h).
+//   2. The factors of an item, estimated from the views it has, and their coordinates in a Gaussian kernel
+//      (data/kernel_map.h) are its features, whatever its views are.
+//   3. Of each view a ridge regression decodes the features into the view's own columns: nothing of the preparation has
+//      to be inverted, and what it leaves out is part of the stated error.
+//
+// The number of factors and the penalties are chosen, and the deviations are measured, on views that were hidden from
+// rows which the fit did not see (three parts in turn). A deviation times 1.645 is half of an interval that held 90 % of
+// those hidden values: of each column, wider for items whose views say less.
+//
+// It needs no labels and no network: every method can keep one (Model, --keep-decoders).
+#pragma once
+
+#include <cstdint>
+#include <nlohmann/json_fwd.hpp>
+#include <string>
+#include <vector>
+
+#include "base/matrix.h"
+#include "base/tensors.h"
+#include "data/items.h"
+#include "data/kernel_map.h"
+#include "data/prepare.h"
+#include "methods/factors.h"
+
+namespace lacuna {
+
+// Of the rows of a selection, views in the model's order.
+struct RecoveredViews {
+  Matrix<std::uint8_t> there;                     // (n, m): the item has the view
+  std::vector<std::uint8_t> any;                  // (n): it has a view at all; otherwise nothing is recovered
+  std::vector<Matrix<float>> values, deviations;  // per view (n, d_v); zeros where the item has the view
+};
+
+class Recovery {
+ public:
+  static constexpr double kNormal90 = 1.6448536269514722;  // half of a normal's 90 % interval, in deviations
+  static constexpr std::size_t kMostRows = 10000;          // drawn at random from larger sets
+  static constexpr std::size_t kFewestRows = 30;           // that have a view and another one, to decode it
+  static constexpr std::size_t kBlock = 256;               // rows that are recovered together
+  static constexpr double kMostBytes = double(1u << 30) * 2;  // of decoders
+
+  // From observed views alone. Exit::data where no view can be told from another. Deterministic in seed.
+  static Recovery fit(const Selection& rows, std::uint64_t seed);
+  bool empty() const { return decoders_.empty(); }
+
+  // `source` as in Preparation::apply. Const, re-entrant.
+  RecoveredViews recover(const Selection& rows, const std::vector<int>& source) const;
+
+  // {"factors", "rows", "views": [{"name", "error", "coverage", "rows"}]}; error: of hidden views, relative to their
+  // columns' means; null where the view could not be learned and the means stand for it. Null if empty.
+  nlohmann::json about() const;
+
+  void save(Tensors& file) const;
+  // Empty if the file has none. `columns`: d_v of the model. What does not fit is Exit::data.
+  static Recovery load(const Tensors& file, const std::vector<std::size_t>& columns);
+
+ private:
+  friend class RecoveryFit;
+  struct Decoder {
+    Matrix<float> weights;                   // (p, d_v); empty: the means alone
+    Matrix<float> mean, low, high;           // (1, d_v) of the training rows; what is recovered lies between
+    Matrix<float> deviation;                 // (1, d_v), at average doubt
+    double doubt_base = 1, doubt_slope = 0;  // variance at doubt t, relative to the average: base + slope t
+    double error = 1, coverage = 0;  // on hidden views: squared, relative to the means; of the 90 % intervals
+    std::size_t rows = 0;            // that it was learned from
+  };
+  std::size_t features() const { return factors_.rank() + kernel_.columns() + 1; }
+  // Factors, their kernel coordinates and a constant: A (n, p).
+  Matrix<float> features_of(MatrixView<const float> F) const;
+  static float factor_of_variance(const Decoder& decoder, float doubt);  // of the deviation
+
+  Preparation preparation_;
+  Factors factors_;
+  KernelMap kernel_;
+  float factor_scale_ = 1;
+  std::size_t rows_ = 0;
+  std::vector<Decoder> decoders_;  // one a view
+};
+
+}  // namespace lacuna
