@@ -17,6 +17,7 @@
 #include "data/dataset.h"
 #include "data/item_block.h"
 #include "methods/calibrate.h"
+#include "methods/ensemble.h"
 #include "methods/method.h"
 
 namespace lacuna {
@@ -89,8 +90,9 @@ class Model {
   const nlohmann::json& notes() const { return notes_; }
 
  private:
-  void bind();          // (re)builds options_
-  void make_members();  // turns the method into an ensemble where the settings say so
+  void bind();                               // (re)builds options_
+  void make_members();                       // turns the method into an ensemble where the settings say so
+  std::optional<Choosing> choosing() const;  // what the settings say of candidates; Exit::usage
   Items prepared(const Selection& selection, const std::vector<int>& source, std::size_t forms,
                  bool with_labels) const;
 
@@ -99,12 +101,14 @@ class Model {
   struct Settings {            // of the model itself
     std::int64_t members = 0;  // of an ensemble; 0 = as the preset says
     std::string aim = "f1";    // what thresholds are chosen for
+    std::string budget;        // of presets that choose among candidates; empty = kBudget
   };
   std::unique_ptr<Settings> settings_ = std::make_unique<Settings>();
   bool is_ensemble_ = false;
   std::string preset_;
   Options options_;
-  // An ensemble's members may see different preparations: those that predictions need come first.
+  // An ensemble's members may see different preparations: those that predictions need come first. Those of candidates
+  // that were left out are empty, but for the first.
   std::vector<PrepareOptions> forms_;
   std::size_t forms_of_predictions_ = 1;
   std::vector<Preparation> preparations_;
