@@ -2,10 +2,10 @@
 // its score where scores are no probabilities. Without slopes it is the plain mean.
 //
 // Candidates are weighted by how they do on rows that they did not learn from. Each gets one line (a, b) that makes its
-// values log-odds of all labels together; what is blended are these. The first candidate is the one to beat. Then
-// candidates are added one at a time, each as one more share, as long as the mean gain of a row over the first one,
-// less one standard error of that gain, rises. So on few rows little is chosen, and what the rows cannot tell apart
-// stays with the first.
+// values log-odds of all labels together; what is blended are these. The first candidate is the one to beat. Shares are
+// given one at a time, each to whom it helps most, by the mean gain in AP of a row over the first candidate, less half a
+// standard error of that gain; the best stage is kept. Then whoever adds less than .0005 of AP goes. So on few rows
+// little is chosen, and with fewer than kFewestJudged the first stays alone.
 #pragma once
 
 #include <cstdint>
