@@ -1,8 +1,8 @@
-# lacuna: make demo, make test, make build, make wheel, make bench, make fuzz, make format, make install
+# lacuna: make demo, make test, make build, make wheel, make package, make bench, make fuzz, make campaign, make format, make install
 BUILD := build
 JOBS  ?= $(shell nproc)
 
-.PHONY: test-mpi test-cuda test-threads build demo wheel test test-release test-sanitize bench fuzz format install clean
+.PHONY: package package-test campaign test-mpi test-cuda test-threads build demo wheel test test-release test-sanitize bench fuzz format install clean
 build:
 	@tools/install-packages.sh build
 	@cmake -S . -B $(BUILD)/release -G Ninja -DCMAKE_BUILD_TYPE=Release -DLACUNA_TESTS=OFF > $(BUILD)-configure.log 2>&1 \
@@ -17,6 +17,17 @@ wheel: build
 	@tools/install-packages.sh wheel
 	@strip -o $(BUILD)/release/wheel-liblacuna.so $(BUILD)/release/liblacuna.so
 	@/usr/bin/python3 tools/make_wheel.py $(BUILD)/release/wheel-liblacuna.so dist
+
+# dist/: .deb files for Debian 12 and a tar for other distributions. The same sources give the same bytes.
+package:
+	@tools/install-packages.sh build package
+	cmake -S . -B $(BUILD)/package -G Ninja -DCMAKE_BUILD_TYPE=Release -DLACUNA_TESTS=OFF -DLACUNA_CUDA=OFF -DLACUNA_MPI=OFF \
+	  -DCMAKE_CXX_FLAGS=-ffile-prefix-map=$(CURDIR)=lacuna
+	ninja -C $(BUILD)/package all lacuna_portable
+	tools/package.sh $(BUILD)/package dist
+package-test:
+	@tools/install-packages.sh build package
+	tools/package_test.sh dist
 
 install: build
 	cmake --install $(BUILD)/release $(if $(PREFIX),--prefix $(PREFIX))
@@ -69,6 +80,12 @@ fuzz:
 	CXX=clang++-14 cmake -S . -B $(BUILD)/fuzz -G Ninja -DCMAKE_BUILD_TYPE=Debug -DLACUNA_TESTS=OFF -DLACUNA_FUZZ=ON
 	ninja -C $(BUILD)/fuzz tests/fuzz/all
 	tests/fuzz/run.sh $(BUILD)/fuzz $(SECONDS) $(FORMS)
+
+# A year of faults: fuzzing, kills, full disks, injected errors, memory limits, threads. Prints one table.
+HOURS ?= 1
+campaign:
+	@tools/install-packages.sh build test
+	tools/campaign.sh $(BUILD) $(HOURS)
 
 format:
 	git ls-files '*.cc' '*.h' | xargs clang-format -i

@@ -1,10 +1,12 @@
 // The GPU engine: an epoch of the paper's network, a whole training of `best`, predictions of many rows; beside PyTorch
 // in all of its modes in the same run, and beside what the memory allows. Prints why and ends well where there is no GPU.
 //
-//   bench_cuda [--no-peers] [--only paper|best|predict] [--runs N]
+//   bench_cuda [--no-peers] [--only paper|best|folds|predict] [--runs N] [--precision bf16|f32]
 #include <algorithm>
+#include <atomic>
 #include <chrono>
 #include <cstring>
+#include <thread>
 #include <vector>
 
 #include "base/threads.h"
@@ -15,6 +17,8 @@
 namespace lacuna {
 namespace {
 
+Precision measured = Precision::bf16;
+constexpr std::size_t kFolds = 10;
 constexpr std::size_t kLabels = 260, kRows = 3500, kValidation = 500, kMany = 1000000;
 
 double now() {
@@ -64,7 +68,7 @@ void paper_epoch(double bandwidth, int runs, bool peers) {
   setting.train.select = "last";
   const Items items = made_up_items(kRows, kPaper.columns, kLabels);
   const NetworkShape shape{.columns = kPaper.columns, .labels = kLabels, .training_rows = kRows};
-  auto network = make_network<float>(setting.network, shape, 1, make_cuda_ops(0, Precision::bf16));
+  auto network = make_network<float>(setting.network, shape, 1, make_cuda_ops(0, measured));
   Clock clock;
   train_network(*network, items, Items{}, setting.train, clock);
   std::vector<double> epochs;
@@ -92,7 +96,7 @@ void best_training(double bandwidth, int runs, bool peers) {
   double parameters = 0;
   for (int k = 0; k <= runs; ++k) {
     const double begin = now();
-    auto network = make_network<float>(setting.network, shape, 1, make_cuda_ops(0, Precision::bf16));
+    auto network = make_network<float>(setting.network, shape, 1, make_cuda_ops(0, measured));
     FitContext context;
     train_network(*network, items, val, setting.train, context);
     if (k > 0) times.push_back(now() - begin);
@@ -111,6 +115,28 @@ void best_training(double bandwidth, int runs, bool peers) {
          .spread = spread(times)});
 }
 
+// Ten trainings of `best` in one process, each with data of its own, `at_once` of them at a time.
+void fold_trainings(std::size_t at_once) {
+  PresetOptions setting = preset("best");
+  setting.train.validate_every = 5;
+  const NetworkShape shape{.columns = kBest.columns, .labels = kLabels, .training_rows = kRows};
+  const Items items = made_up_items(kRows, kBest.columns, kLabels), val = made_up_items(kValidation, kBest.columns, kLabels);
+  const std::vector<Items> all(kFolds, items), vals(kFolds, val);
+  const double begin = now();
+  std::atomic<std::size_t> next{0};
+  std::vector<std::thread> workers;
+  for (std::size_t k = 0; k < at_once; ++k)
+    workers.emplace_back([&] {
+      for (std::size_t fold = next++; fold < kFolds; fold = next++) {
+        auto network = make_network<float>(setting.network, shape, fold + 1, make_cuda_ops(0, measured));
+        FitContext context;
+        train_network(*network, all[fold], vals[fold], setting.train, context);
+      }
+    });
+  for (auto& worker : workers) worker.join();
+  print({.name = fmt::format("cuda: best, ten folds, {} at once", at_once), .value = now() - begin, .unit = "s"});
+}
+
 void predictions(double bandwidth, int runs) {
   const PresetOptions setting = preset("best");
   Items items;
@@ -126,7 +152,7 @@ void predictions(double bandwidth, int runs) {
     }
   });
   const NetworkShape shape{.columns = kBest.columns, .labels = kLabels, .training_rows = kRows};
-  const auto network = make_network<float>(setting.network, shape, 1, make_cuda_ops(0, Precision::bf16));
+  const auto network = make_network<float>(setting.network, shape, 1, make_cuda_ops(0, measured));
   network->settle();
   Matrix<float> scores(kMany, kLabels);
   network->predict(items, scores);  // takes the data to the GPU
@@ -156,6 +182,8 @@ int main(int argc, char** argv) {
   for (int k = 1; k < argc; ++k) {
     if (std::strcmp(argv[k], "--no-peers") == 0) peers = false;
     if (std::strcmp(argv[k], "--only") == 0 && k + 1 < argc) only = argv[++k];
+    if (std::strcmp(argv[k], "--precision") == 0 && k + 1 < argc)
+      measured = std::strcmp(argv[++k], "f32") == 0 ? Precision::f32 : Precision::bf16;
     if (std::strcmp(argv[k], "--runs") == 0 && k + 1 < argc) runs = std::max(1, std::atoi(argv[++k]));
   }
   if (!cuda_absence().empty()) {
@@ -166,6 +194,8 @@ int main(int argc, char** argv) {
   fmt::print(stderr, "{}: copies at {:.2f} TB/s\n", gpu_report().gpus[0].name, bandwidth * 1e-12);
   if (only.empty() || only == "paper") paper_epoch(bandwidth, runs, peers);
   if (only.empty() || only == "best") best_training(bandwidth, runs, peers);
+  if (only.empty() || only == "folds")
+    for (const std::size_t at_once : {1, 3, 5, 10}) fold_trainings(at_once);
   if (only.empty() || only == "predict") predictions(bandwidth, runs);
   return 0;
 }

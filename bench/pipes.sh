@@ -1,7 +1,7 @@
 #!/bin/bash
 # 100,000 rows through pipes of the shell against the same rows from a file, in turns.
 #   bench/pipes.sh build/release/lacuna [FOLDER]
-# Needs python3 with numpy to write the lines. Prints the best rate of five turns and the processor time beside it.
+# PYTHON: one with numpy (/usr/bin/python3), which writes the lines. Prints the best rate of five turns and the processor time beside it.
 set -eu
 program=$(realpath "${1:?the program}")
 folder=${2:-$(mktemp -d)}
@@ -10,7 +10,7 @@ mkdir -p "$folder" && cd "$folder"
 "$program" data simulate small.npz --rows 400 --views 3 --labels 6 --sizes 12,9,7 > log 2>&1
 "$program" data simulate many.npz --rows 100000 --views 3 --labels 6 --sizes 12,9,7 > log 2>&1
 "$program" train small.npz --out model --embedding 24 --encoder-widths 32 --decoder-widths 16 --epochs 10 --quiet > log 2>&1
-/usr/bin/python3 - <<'PYTHON'
+"${PYTHON:-/usr/bin/python3}" - <<'PYTHON'
 import numpy as np
 data = np.load("many.npz")
 names = ["view0", "view1", "view2"]

@@ -54,8 +54,8 @@ class Nearest final : public Method {
 
  private:
   std::int64_t neighbours_ = 10;
-  std::vector<Matrix<float>> X_;
-  Matrix<float> Y_;
+  std::vector<SharedMatrix<float>> X_;
+  SharedMatrix<float> Y_;
 };
 
 }  // namespace

@@ -45,7 +45,7 @@ extern "C" {
 #define LACUNA_API_VERSION 2 /* 2: lacuna_set_device, lacuna_explain, NaN for items without any view */
 
 LACUNA_API int lacuna_api_version(void);
-LACUNA_API const char *lacuna_version(void); /* "0.1.0" */
+LACUNA_API const char *lacuna_version(void); /* "0.2.0" */
 
 /* ---- errors: the classes are the exit codes of the program */
 

@@ -27,6 +27,16 @@ for preset in best authors; do
   done
 done
 
+# Rows are divided: the scores of one process.
+"$lacuna" data simulate "$folder/many.npz" --rows 9000 --views 3 --labels 5 --sizes 12,9,15 >"$folder/out" 2>"$folder/err"
+for form in npy csv; do
+  "$lacuna" predict "$folder/one" "$folder/many.npz" --threads 1 --out "$folder/alone.$form" >"$folder/out" 2>"$folder/err"
+  mpirun -n 3 "$lacuna" predict "$folder/one" "$folder/many.npz" --threads 1 --out "$folder/ranks.$form" >"$folder/out" \
+    2>"$folder/err" || fail "predicting on 3 ranks failed"
+  cmp "$folder/alone.$form" "$folder/ranks.$form" || fail "predictions of 3 ranks are others"
+  [ "$(grep -c '9,000 rows\|9000 rows' "$folder/err")" = 1 ] || fail "one rank speaks of predictions"
+done
+
 # A mistake is told by rank 0, with the exit code of one process.
 expect() {  # CODE TEXT ARGUMENTS...
   local code=$1 text=$2 got=0
@@ -38,6 +48,7 @@ expect() {  # CODE TEXT ARGUMENTS...
 expect 2 "is not divided among ranks, and there are 2" -n 2 "$lacuna" train "$folder/small.npz" --out "$folder/x" --method naim3l
 expect 2 "divides into 6 parts" -n 7 "$lacuna" train "$folder/small.npz" --out "$folder/x" --threads 1
 expect 2 "preset 'bset'" -n 2 "$lacuna" train "$folder/small.npz" --out "$folder/x" --preset bset
+expect 2 "are not divided among 2 ranks" -n 2 "$lacuna" predict "$folder/one" - --out "$folder/x.csv"
 LACUNA_MPI_LIBRARY=/dev/null "$lacuna" train "$folder/small.npz" --out "$folder/x" --epochs 1 --quiet >/dev/null 2>&1 ||
   fail "without mpirun nobody looks for MPI"
 

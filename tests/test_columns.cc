@@ -10,6 +10,7 @@
 #include "base/error.h"
 #include "base/files.h"
 #include "base/random.h"
+#include "checks.h"
 #include "data/readers.h"
 #include "data/scores.h"
 #include "data/simulate.h"
@@ -68,13 +69,6 @@ std::string mismatch(const Model& model, const Dataset& data) {
   return "(no error)";
 }
 
-bool same(const Matrix<float>& a, const Matrix<float>& b) {
-  return std::ranges::equal(a.values(), b.values());
-}
-bool has(const std::string& text, const std::string& part) {
-  return text.find(part) != std::string::npos;
-}
-
 TEST(Columns, AreFoundByNameInAnyOrderByEveryMethod) {
   const Dataset data = named_data();
   for (const auto& method : method_names()) {
@@ -105,7 +99,8 @@ TEST(Columns, OfSparseViewsAreFoundByNameToo) {
   value(0, 0) = 7, value(0, 1) = 9;
   Dataset one;
   one.rows = 1;
-  one.views.push_back({"rna", Csr{std::move(start), std::move(index), std::move(value), kGenes}, {}, "float32"});
+  one.views.push_back(
+      {"rna", Csr{std::move(start), std::move(index), std::move(value), kGenes}, {}, "float32"});
   one.views[0].column_names = {"gene4", "gene3", "gene2", "gene1", "gene0"};
   const Columns::Match match = model.columns().match(one);
   std::vector<float> row(kGenes);
@@ -120,13 +115,13 @@ TEST(Columns, MissingAndUnknownOnesAreRefusedWithBothCounts) {
   Dataset renamed = data;
   renamed.views[0].column_names[2] = "gene_2";
   std::string message = mismatch(model, renamed);
-  for (const char* part : {"view 'rna'", "1 of the model's 5 columns are not there ('gene2')",
-                           "1 of its 5 columns are unknown to the model ('gene_2')", "did you mean 'gene2'?"})
+  for (const char* part : {"view 'rna'", "missing: 1 of the model's 5 columns ('gene2')",
+                           "unknown to the model: 1 of its 5 columns ('gene_2')", "did you mean 'gene2'?"})
     EXPECT_TRUE(has(message, part)) << message;
   Dataset fewer = data;
   fewer.views[0] = shuffled(data.views[0], {0, 1, 2, 3});
   message = mismatch(model, fewer);
-  EXPECT_TRUE(has(message, "1 of the model's 5 columns are not there ('gene4')")) << message;
+  EXPECT_TRUE(has(message, "missing: 1 of the model's 5 columns ('gene4')")) << message;
   EXPECT_FALSE(has(message, "unknown")) << message;
   Dataset twice = data;
   twice.views[0].column_names[2] = "gene1";
@@ -282,7 +277,7 @@ TEST_F(ColumnsProgram, RenamedColumnsAreRefused) {
   write(other, "renamed");
   const Ended ended = run({"predict", path("model"), path("renamed"), "--out", path("no.csv")});
   EXPECT_EQ(ended.code, 4) << ended.err;
-  EXPECT_TRUE(has(ended.err, "1 of the model's 3 columns are not there ('spot0')")) << ended.err;
+  EXPECT_TRUE(has(ended.err, "missing: 1 of the model's 3 columns ('spot0')")) << ended.err;
   EXPECT_TRUE(has(ended.err, "('pixel0')")) << ended.err;
 }
 

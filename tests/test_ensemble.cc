@@ -7,9 +7,11 @@
 #include <set>
 
 #include "base/error.h"
+#include "base/threads.h"
+#include "checks.h"
+#include "data/protocol.h"
 #include "data/simulate.h"
 #include "methods/ensemble.h"
-#include "data/protocol.h"
 #include "methods/model.h"
 #include "temporary.h"
 
@@ -70,10 +72,6 @@ void fit(Model& model, const Dataset& data, FitContext& context) {
   model.fit(rows.learn, rows.val, context);
 }
 
-bool same(const Matrix<float>& a, const Matrix<float>& b) {
-  return std::ranges::equal(a.values(), b.values());
-}
-
 TEST(Ensemble, DistilledIsOneModelAndResumesToTheSameBits) {
   const Dataset data = small_data();
   const TemporaryDirectory folder;
@@ -129,26 +127,39 @@ TEST(Ensemble, DistilledStudentsHaveTheirShapes) {
 TEST(Ensemble, OwnSoftLabelsAreResumed) {
   const Dataset data = small_data();
   const TemporaryDirectory folder;
-  const auto make = [] {
-    Model model = small_model("best", "1");
-    for (const auto& [name, value] : {std::pair{"epochs", "6"}, {"guess-from", "1"}, {"guess-every", "3"}})
-      model.options().set(name, value, "test");
-    return model;
-  };
-  Model whole = make();
-  FitContext context;
-  fit(whole, data, context);
-  const Matrix<float> scores = whole.predict(data);
-  for (const int stop : {1, 2, 3, 5}) {
-    Interrupted first;
-    first.path = folder / "checkpoint";
-    first.stop_after = stop;
-    Model model = make(), resumed = make();
-    EXPECT_THROW(fit(model, data, first), Stop);
-    Interrupted second;
-    second.state = Tensors::read(folder / "checkpoint");
-    fit(resumed, data, second);
-    EXPECT_TRUE(same(resumed.predict(data), scores)) << "stopped after " << stop << " epochs";
+  using Settings = std::vector<std::pair<const char*, const char*>>;
+  const Settings linked = {{"guess-links", ".7"}, {"label-weight", "sqrt"}},
+                 early = {{"guess-links", ".7"},
+                          {"label-weight", "inverse"},
+                          {"fusion", "early"},
+                          {"gamma", "0"},
+                          {"precision", "bf16"}};
+  for (const Settings& settings : {Settings(), linked, early}) {
+    const auto make = [&] {
+      Model model = small_model("best", "1");
+      for (const auto& [name, value] : {std::pair{"epochs", "6"}, {"guess-from", "1"}, {"guess-every", "3"}})
+        model.options().set(name, value, "test");
+      for (const auto& [name, value] : settings) model.options().set(name, value, "test");
+      return model;
+    };
+    Model whole = make();
+    FitContext context;
+    set_threads(1);
+    fit(whole, data, context);
+    set_threads(3);
+    const Matrix<float> scores = whole.predict(data);
+    for (const int stop : {1, 2, 3, 5}) {
+      Interrupted first;
+      first.path = folder / "checkpoint";
+      first.stop_after = stop;
+      Model model = make(), resumed = make();
+      EXPECT_THROW(fit(model, data, first), Stop);
+      Interrupted second;
+      second.state = Tensors::read(folder / "checkpoint");
+      fit(resumed, data, second);
+      EXPECT_TRUE(same(resumed.predict(data), scores)) << "stopped after " << stop << " epochs";
+    }
+    set_threads(0);
   }
 }
 

@@ -7,6 +7,7 @@
 
 #include "base/error.h"
 #include "base/random.h"
+#include "checks.h"
 #include "data/folds.h"
 #include "data/items.h"
 
@@ -34,18 +35,6 @@ Dataset small_data(std::size_t n, std::size_t m, std::size_t c, std::uint64_t se
   data.present = std::move(W);
   data.labels = std::move(Y);
   return data;
-}
-
-template <class F>
-std::string message_of(F&& f, Exit code) {
-  try {
-    f();
-  } catch (const Error& error) {
-    EXPECT_EQ(error.code(), code) << error.what();
-    return error.what();
-  }
-  ADD_FAILURE() << "nothing was thrown";
-  return "";
 }
 
 std::size_t lost_of(double rate, std::size_t n) {

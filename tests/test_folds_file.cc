@@ -6,6 +6,7 @@
 #include "base/error.h"
 #include "base/files.h"
 #include "base/random.h"
+#include "checks.h"
 #include "data/folds.h"
 #include "data/npy.h"
 #include "data/simulate.h"
@@ -99,18 +100,6 @@ TEST(FoldsFile, RowsAreMatchedById) {
   twice.ids.pop_back();
   write_folds(twice, directory / "few.npz");
   EXPECT_THROW(read_folds(directory / "few.npz"), Error);
-}
-
-template <class F>
-std::string message_of(F&& f, Exit code) {
-  try {
-    f();
-  } catch (const Error& error) {
-    EXPECT_EQ(error.code(), code) << error.what();
-    return error.what();
-  }
-  ADD_FAILURE() << "nothing was thrown";
-  return "";
 }
 
 TEST(FoldsFile, RefusesWhatIsNotAFoldsFile) {

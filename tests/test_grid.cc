@@ -12,9 +12,12 @@
 
 #include "base/error.h"
 #include "base/text.h"
+#include "base/threads.h"
+#include "experiments/forecast.h"
 #include "experiments/shard.h"
 #include "experiments/slurm.h"
 #include "experiments/store.h"
+#include "ops/device.h"
 #include "program.h"
 #include "result_files.h"
 
@@ -42,8 +45,9 @@ using ShardText = SlurmVariables;
 
 TEST_F(ShardText, IsANumberOfPartsOrSlurmsVariables) {
   EXPECT_EQ(Shard::parse("3/8").text(), "3/8");
-  for (const char* wrong : {"0/8", "9/8", "3", "3/", "/8", "a/8", "3/8/2", "-1/8", ""})
+  for (const char* wrong : {"0/8", "9/8", "3", "3/", "/8", "a/8", "3/8/2", "-1/8", "", "network"})
     EXPECT_THROW(Shard::parse(wrong), Error) << wrong;
+  for (const char* kind : {"networks", "others"}) EXPECT_EQ(Shard::parse(kind).text(), kind);
   EXPECT_THROW(Shard::parse("slurm"), Error) << "its variables are not set";
   set_slurm("7", "5", "9", "5");
   EXPECT_EQ(Shard::parse("slurm").text(), "3/5");
@@ -136,6 +140,59 @@ TEST_F(Grid, PartsInAnyOrderAreTheWhole) {
   first.erase("ran_here"), then.erase("ran_here");
   EXPECT_EQ(first, then);
   expect_same("whole", "parts");
+}
+
+TEST_F(Grid, NetworksAndTheOthersAreTheWhole) {
+  const auto words = [&](const std::string& out, std::vector<std::string> more) {
+    std::vector<std::string> all = {"bench",     "table",
+                                    "--data",    data_,
+                                    "--out",     directory_ / out,
+                                    "--methods", "c2ae,naim3l,dicnet,lacuna",
+                                    "--repeats", "2",
+                                    "--threads", "1",
+                                    "--json"};
+    for (const char* set : {"c2ae.epochs=1", "dicnet.epochs=1", "dicnet.width=0.02", "lacuna.epochs=1"})
+      all.insert(all.end(), {"--set", set});
+    all.insert(all.end(), more.begin(), more.end());
+    return all;
+  };
+  ASSERT_EQ(run(words("whole", {})).code, 0);
+  for (const char* part : {"networks", "others"}) {
+    const Ended ended = run(words("parts", {"--shard", part}));
+    ASSERT_EQ(ended.code, 0) << ended.err;
+    const json outcome = json::parse(ended.out);
+    EXPECT_EQ(outcome.at("shard"), part);
+    EXPECT_EQ(outcome.at("ran_here"), 4) << part;
+    for (const auto& entry : fs::directory_iterator(directory_ / "parts/cells")) {
+      const std::string method = read_json(entry.path() / "spec.json").at("method");
+      const bool network = method == "dicnet" || method == "lacuna";  // C2AE has no device to choose
+      EXPECT_TRUE(network || part == std::string("others")) << method;
+    }
+  }
+  const Ended joined = run(words("parts", {"--resume"}));
+  ASSERT_EQ(joined.code, 0) << joined.err;
+  EXPECT_EQ(json::parse(joined.out).at("ran_here"), 0);
+  expect_same("whole", "parts");
+}
+
+TEST_F(Grid, ThreadsDoNotDivideWhatAGpuTakes) {
+  BenchOptions bench = BenchOptions::defaults(Experiment::table);
+  bench.data = {data_}, bench.methods = {"naim3l", "lacuna"}, bench.mask.repeats = 1;
+  const auto seconds = [&](int count, bool gpu) {
+    set_threads(count);
+    set_device({.cuda = gpu});
+    Shelf shelf;
+    const Plan plan = make_plan(Experiment::table, bench, "", shelf);
+    const Forecast found = forecast(std::span(&plan, 1), nullptr, shelf);
+    set_device({});
+    set_threads(0);
+    return std::pair(found.lines.at(0).each(), found.lines.at(1).each());
+  };
+  const auto [naim3l, lacuna] = seconds(1, false);
+  EXPECT_DOUBLE_EQ(seconds(2, false).first, naim3l / 2);
+  EXPECT_DOUBLE_EQ(seconds(2, false).second, lacuna / 2);
+  EXPECT_DOUBLE_EQ(seconds(2, true).first, naim3l / 2);
+  EXPECT_DOUBLE_EQ(seconds(2, true).second, seconds(1, true).second);
 }
 
 TEST_F(Grid, WhatAPartCannotDoIsRefused) {

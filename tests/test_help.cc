@@ -9,6 +9,7 @@
 #include <sstream>
 
 #include "base/random.h"
+#include "checks.h"
 #include "data/readers.h"
 #include "program.h"
 
@@ -25,10 +26,6 @@ std::vector<std::string> lines_of(const std::string& text) {
 std::size_t points(const std::string& line) {
   return static_cast<std::size_t>(
       std::count_if(line.begin(), line.end(), [](char c) { return (c & 0xC0) != 0x80; }));
-}
-
-bool has(const std::string& text, const std::string& part) {
-  return text.find(part) != std::string::npos;
 }
 
 std::size_t longest(const std::string& text) {

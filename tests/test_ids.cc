@@ -7,6 +7,7 @@
 
 #include "base/error.h"
 #include "base/random.h"
+#include "checks.h"
 #include "data/id_columns.h"
 #include "data/ids.h"
 #include "data/readers.h"
@@ -16,10 +17,6 @@ namespace lacuna {
 namespace {
 
 namespace fs = std::filesystem;
-
-bool has(const std::string& text, const std::string& part) {
-  return text.find(part) != std::string::npos;
-}
 
 class Ids : public testing::Test {
  protected:
@@ -345,6 +342,19 @@ TEST_F(Overlap, OfNumbersThatAreWrittenInTwoWaysIsExplained) {
   put("f/labels.csv", labels);
   const std::string message = refused("f");
   EXPECT_TRUE(has(message, "'1.0' and '1' are the same number")) << message;
+}
+
+TEST_F(Overlap, APartnerIsAnIdThatHasNone) {
+  std::string rna = "id,g\n", labels = "id,sick\n";
+  for (int i = 0; i < 100; ++i) {
+    rna += fmt::format("S{},{}\n", i, i % 5);
+    labels += fmt::format("{}{},{}\n", i < 4 ? "S" : "T", i, i % 2);
+  }
+  put("f/rna.csv", rna);
+  put("f/labels.csv", labels);
+  const std::string message = refused("f");
+  EXPECT_TRUE(has(message, "only 4 of its 100 ids")) << message;
+  EXPECT_FALSE(has(message, "the same as 'S")) << message;
 }
 
 TEST_F(Overlap, OfLabelsInAFileOfTheirOwnIsTold) {

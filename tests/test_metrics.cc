@@ -9,6 +9,7 @@
 #include "base/error.h"
 #include "base/random.h"
 #include "base/threads.h"
+#include "checks.h"
 #include "data/dataset.h"
 #include "data/metrics.h"
 
@@ -186,18 +187,6 @@ TEST(Metrics, NothingKnownIsUndefined) {
   for (auto& y : Y.values()) y = kUnknown;
   for (double value : evaluate(S, Y).values()) EXPECT_TRUE(std::isnan(value));
   EXPECT_TRUE(std::isnan(evaluate(Matrix<float>(0, 3), Matrix<std::int8_t>(0, 3)).ap));
-}
-
-template <class F>
-std::string message_of(F&& f, Exit code) {
-  try {
-    f();
-  } catch (const Error& error) {
-    EXPECT_EQ(error.code(), code);
-    return error.what();
-  }
-  ADD_FAILURE() << "nothing was thrown";
-  return "";
 }
 
 TEST(Metrics, RefusesNaNWithItsPlace) {

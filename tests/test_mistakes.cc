@@ -110,7 +110,7 @@ const std::vector<Mistake>& mistakes() {
       {"a view of a folder misspelt", "train {}/cohort --views rma --out {}/m", 2, {"did you mean 'rna'"}},
       // model and data
       {"renamed columns", "predict {}/model {}/renamed --out {}/s.csv", 4, {"('g1')", "('gene1')", "1 of the model's 3"}},
-      {"a column too few", "predict {}/model {}/fewer --out {}/s.csv", 4, {"not there ('g3')"}},
+      {"a column too few", "predict {}/model {}/fewer --out {}/s.csv", 4, {"missing: 1 of the model's 3 columns ('g3')"}},
       {"an unknown view", "predict {}/model {}/views --out {}/s.csv", 4, {"the model has no view 'dna'", "rna"}},
       {"a table of no known name", "predict {}/model {}/some.csv --out {}/s.csv", 4, {"--views NAME", "img, rna"}},
       {"tags for scores", "evaluate {}/tags.csv {}/data.npz", 3, {"holds the tags of each item", "without --top"}},

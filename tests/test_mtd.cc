@@ -4,10 +4,13 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <map>
 
+#include "data/label_graph.h"
 #include "network_cases.h"
+#include "nn/label_weights.h"
 #include "nn/make.h"
 #include "ops/device.h"
 #include "ops/ops.h"
@@ -123,6 +126,23 @@ const std::vector<Case>& cases() {
        "best",
        {{"view-teacher", "0"}, {"encoder-widths", ""}, {"decoder-widths", ""}}},
       {"own soft labels", "best", {{"view-teacher", "0"}, {"guess-weight", ".7"}, {"guess-from", "0"}}},
+      {"rare labels weigh more, known labels speak in soft ones",
+       "best",
+       {{"view-teacher", "0"},
+        {"guess-weight", ".7"},
+        {"guess-from", "0"},
+        {"guess-links", ".8"},
+        {"label-weight", "sqrt"}}},
+      {"rare labels, the paper's losses", "authors", {{"label-weight", "inverse"}}},
+      {"early fusion, rare labels",
+       "best",
+       {{"fusion", "early"},
+        {"gamma", "0"},
+        {"view-teacher", "0"},
+        {"guess-weight", "1"},
+        {"guess-from", "0"},
+        {"guess-links", ".5"},
+        {"label-weight", "inverse"}}},
       {"early fusion",
        "best",
        {{"fusion", "early"}, {"gamma", "0"}, {"view-teacher", "0"}, {"guess-weight", "0"}}},
@@ -205,8 +225,8 @@ TEST(BatchNorm, NoiseStandsForMissingInstancesAlone) {
     const auto rows = all_rows(items);
     std::vector<std::vector<float>> statistics;
     for (const char* kind : {"batch", "batch-noise", "batch-noise"}) {
-      const auto network = make_network<float>(small_options("authors", {{"end-norm", kind}}), shape_of(items), 3,
-                                               make_reference_ops<float>());
+      const auto network = make_network<float>(small_options("authors", {{"end-norm", kind}}),
+                                               shape_of(items), 3, make_reference_ops<float>());
       network->keep({});
       network->step({&items, rows, 11, 0, 0}, UpdateRule{});
       auto& values = statistics.emplace_back();
@@ -332,6 +352,64 @@ TEST(SoftLabels, OfTeachersActLikeLabels) {
       return network->step({&items, rows, 1, 0, 0}, gradient_rule()).total();
     };
     EXPECT_NEAR(total(taught) * entries / (12 * 4), total(known), 1e-12);
+  }
+}
+
+// The known labels of a row move its soft labels by what their pairs say in the training rows, and the guesses are told by
+// exactly that rule.
+TEST(SoftLabels, KnownLabelsHaveASay) {
+  Items items = random_items({.rows = 60, .columns = {6, 9}, .labels = 4}, 3);
+  for (std::size_t i = 0; i < 60; ++i)
+    items.Y(i, 1) = items.G(i, 1) != 0 ? items.Y(i, 0) : 0;  // mostly alike
+  for (const char* links : {"0", ".7"}) {
+    const auto options =
+        small_options("best", {{"guess-weight", ".3"}, {"guess-from", "0"}, {"guess-links", links}});
+    const auto network = make_network<double>(options, shape_of(items), 1, make_reference_ops<double>());
+    network->keep({});
+    Matrix<double> before(60, 4);
+    network->predict(items, before);
+    const auto rows = all_rows(items);
+    network->step({&items, rows, 1, 0, 0}, gradient_rule());
+    const LabelGraph graph(truth_of(items));
+    const double weight = std::stod(links);
+    std::size_t moved = 0;
+    network->visit_buffers([&](const std::string& name, MatrixView<double> made) {
+      if (name != "guesses") return;
+      for (std::size_t i = 0; i < 60; ++i)
+        for (std::size_t j = 0; j < 4; ++j) {
+          if (items.G(i, j) != 0) continue;
+          double x = std::log(before(i, j) / (1 - before(i, j)));
+          for (std::size_t k = 0; k < 4; ++k)
+            if (k != j && items.G(i, k) != 0)
+              x += weight * graph.log_odds_ratio(j, k) * (static_cast<double>(items.Y(i, k)) - before(i, k));
+          EXPECT_NEAR(made(i, j), 1 / (1 + std::exp(-x)), 1e-5);
+          moved += std::abs(made(i, j) - before(i, j)) > 1e-3;
+        }
+    });
+    EXPECT_EQ(moved > 0, weight > 0);
+  }
+}
+
+TEST(LabelWeights, RareLabelsWeighMoreAndTheMeanIsOne) {
+  Items items = random_items({.rows = 90, .columns = {4}, .labels = 3}, 4);
+  for (std::size_t i = 0; i < 90; ++i)
+    for (std::size_t j = 0; j < 3; ++j)
+      items.Y(i, j) = items.G(i, j) != 0 && i % (j == 0 ? 2 : j == 1 ? 9 : 80) == 0;
+  for (const LabelWeight kind : {LabelWeight::sqrt, LabelWeight::inverse}) {
+    const std::vector<float> weights = label_weights(items, kind);
+    EXPECT_LT(weights[0], weights[1]);
+    EXPECT_LT(weights[1], weights[2]);
+    double sum = 0, known = 0;
+    std::array<double, 3> share{}, count{};
+    for (std::size_t i = 0; i < 90; ++i)
+      for (std::size_t j = 0; j < 3; ++j)
+        if (items.G(i, j) != 0) {
+          sum += static_cast<double>(weights[j]), known += 1;
+          share[j] += static_cast<double>(items.Y(i, j)), count[j] += 1;
+        }
+    EXPECT_NEAR(sum / known, 1, 1e-5);
+    const double ratio = (share[0] + 1) / (count[0] + 2) / ((share[2] + 1) / (count[2] + 2));
+    EXPECT_NEAR(weights[2] / weights[0], kind == LabelWeight::inverse ? ratio : std::sqrt(ratio), 1e-4);
   }
 }
 

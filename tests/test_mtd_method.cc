@@ -307,6 +307,9 @@ TEST(Mtd, SettingsThatDoNotGoTogetherAreRefused) {
   options = {};
   options.encoder_widths = {"wide"};
   EXPECT_THROW(options.check(), Error);
+  options = {};
+  options.guess_links = .5;
+  EXPECT_THROW(options.check(), Error);  // there are no soft labels
   EXPECT_EQ(resolve_width("0.8d", 100, 512, 1), 80u);
   EXPECT_EQ(resolve_width("0.8d", 4096, 512, 1), 3277u);
   EXPECT_EQ(resolve_width("1e", 100, 512, .5), 256u);

@@ -31,6 +31,7 @@ struct Gaps {
   Matrix<float> Y;
   Matrix<std::uint8_t> G;
   std::vector<std::uint32_t> rows;  // the batch's positions among more rows of labels
+  Matrix<float> weights;            // (1, c) of labels
 
   explicit Gaps(Random& random)
       : b(1 + random.below(7)),
@@ -38,7 +39,9 @@ struct Gaps {
         c(1 + random.below(70)),
         slots(b, m),
         Y(b + 3, c),
-        G(b + 3, c) {
+        G(b + 3, c),
+        weights(1, c) {
+    for (float& w : weights.values()) w = .2f + 2 * random.uniform();
     for (std::size_t v = 0; v < m; ++v)
       for (std::size_t i = 0; i < b; ++i)
         slots(i, v) = random.uniform() < .6f ? static_cast<std::int32_t>(stack++) : kNoRow;
@@ -51,6 +54,7 @@ struct Gaps {
     for (std::size_t i = 0; i < b; ++i) rows.push_back(static_cast<std::uint32_t>((i * 2 + 1) % (b + 3)));
   }
   LabelRows labels() const { return {Y, G, rows}; }
+  LabelRows weighted() const { return {Y, G, rows, weights.values()}; }
 };
 
 // d loss / d X by central differences against dX.
@@ -296,45 +300,49 @@ TEST_P(Gradients, BinaryCrossEntropy) {
       Matrix<double> X = random_matrix<double>(random, gaps.b, gaps.c, 3), dX(gaps.b, gaps.c),
                      scrap(gaps.b, gaps.c);
       const double weight = .7;
-      value_of([&](double* value) { ops->bce(X, gaps.labels(), settings, weight, dX, value); });
-      expect_gradient(
-          X, dX,
-          [&] {
-            return weight *
-                   value_of([&](double* value) { ops->bce(X, gaps.labels(), settings, 1, scrap, value); });
-          },
-          "logits");
+      for (const LabelRows& labels : {gaps.labels(), gaps.weighted()}) {
+        value_of([&](double* value) { ops->bce(X, labels, settings, weight, dX, value); });
+        expect_gradient(
+            X, dX,
+            [&] {
+              return weight *
+                     value_of([&](double* value) { ops->bce(X, labels, settings, 1, scrap, value); });
+            },
+            "logits");
+      }
     }
   Matrix<double> X = random_matrix<double>(random, gaps.b, gaps.c), dX(gaps.b, gaps.c), scrap(gaps.b, gaps.c);
   Matrix<double> guesses(gaps.b + 3, gaps.c);
   for (double& g : guesses.values()) g = random.uniform_double();
-  value_of([&](double* value) { ops->guess_loss(X, gaps.labels(), guesses, .3, dX, value); });
-  expect_gradient(
-      X, dX,
-      [&] {
-        return .3 *
-               value_of([&](double* value) { ops->guess_loss(X, gaps.labels(), guesses, 1, scrap, value); });
-      },
-      "guesses");
+  for (const LabelRows& labels : {gaps.labels(), gaps.weighted()}) {
+    dX = Matrix<double>(gaps.b, gaps.c);
+    value_of([&](double* value) { ops->guess_loss(X, labels, guesses, .3, dX, value); });
+    expect_gradient(
+        X, dX,
+        [&] {
+          return .3 * value_of([&](double* value) { ops->guess_loss(X, labels, guesses, 1, scrap, value); });
+        },
+        "guesses");
+  }
 }
 
 TEST_P(Gradients, ViewLossWithAConstantTeacher) {
   const Gaps gaps(random);
   const Matrix<double> logits = random_matrix<double>(random, gaps.b, gaps.c);
-  for (const double share : {0., .9, 1.}) {
-    Matrix<double> views = random_matrix<double>(random, gaps.stack, gaps.c), dviews = views;
-    value_of(
-        [&](double* value) { ops->view_loss(logits, gaps.labels(), gaps.slots, share, 2, dviews, value); });
-    expect_gradient(
-        views, dviews,
-        [&] {
-          Matrix<double> scrap = views;
-          return 2 * value_of([&](double* value) {
-                   ops->view_loss(logits, gaps.labels(), gaps.slots, share, 1, scrap, value);
-                 });
-        },
-        "view logits");
-  }
+  for (const LabelRows& labels : {gaps.labels(), gaps.weighted()})
+    for (const double share : {0., .9, 1.}) {
+      Matrix<double> views = random_matrix<double>(random, gaps.stack, gaps.c), dviews = views;
+      value_of([&](double* value) { ops->view_loss(logits, labels, gaps.slots, share, 2, dviews, value); });
+      expect_gradient(
+          views, dviews,
+          [&] {
+            Matrix<double> scrap = views;
+            return 2 * value_of([&](double* value) {
+                     ops->view_loss(logits, labels, gaps.slots, share, 1, scrap, value);
+                   });
+          },
+          "view logits");
+    }
 }
 
 TEST_P(Gradients, GraphContrastInstanceReconstruction) {
@@ -574,25 +582,30 @@ TEST_P(Agreement, Losses) {
   const std::size_t d = 1 + random.below(40);
   const Matrix<float> logits = random_matrix<float>(random, gaps.b, gaps.c, 2);
   const Matrix<float> start = random_matrix<float>(random, gaps.b, gaps.c);
-  const auto labels = [&](Bench& bench) {
-    return LabelRows{bench.in(gaps.Y), bench.in(gaps.G), bench.in(gaps.rows)};
+  const auto labels = [&](Bench& bench, bool weighted = false) {
+    LabelRows rows{bench.in(gaps.Y), bench.in(gaps.G), bench.in(gaps.rows)};
+    if (weighted) rows.weights = {bench.in(gaps.weights).data, gaps.c};
+    return rows;
   };
-  for (const BceForm form : {BceForm::logarithm, BceForm::softplus})
-    for (const BceDivisor divisor : {BceDivisor::known, BceDivisor::all})
-      compare("bce", [&](Bench& e) {
-        e.ops.bce(e.in(logits), labels(e), {.form = form, .divisor = divisor}, 2, e.out(start), e.value());
-      });
   Matrix<float> guesses(gaps.b + 3, gaps.c);
   for (float& g : guesses.values()) g = random.uniform();
-  compare("guess", [&](Bench& e) {
-    e.ops.guess_loss(e.in(logits), labels(e), e.in(guesses), 2, e.out(start), e.value());
-  });
   Matrix<float> views = random_matrix<float>(random, gaps.stack, gaps.c);
-  compare("view", [&](Bench& e) {
-    const auto out = e.in(views), used = e.out(Matrix<float>(gaps.b, gaps.c));
-    e.ops.view_loss(e.in(logits), labels(e), e.in(gaps.slots), .9, 3, out, e.value());
-    e.ops.collect(out, e.in(gaps.slots), Share::sum, false, used);  // rows without a slot are undefined
-  });
+  for (const bool weighted : {false, true}) {
+    for (const BceForm form : {BceForm::logarithm, BceForm::softplus})
+      for (const BceDivisor divisor : {BceDivisor::known, BceDivisor::all})
+        compare("bce", [&](Bench& e) {
+          e.ops.bce(e.in(logits), labels(e, weighted), {.form = form, .divisor = divisor}, 2, e.out(start),
+                    e.value());
+        });
+    compare("guess", [&](Bench& e) {
+      e.ops.guess_loss(e.in(logits), labels(e, weighted), e.in(guesses), 2, e.out(start), e.value());
+    });
+    compare("view", [&](Bench& e) {
+      const auto out = e.in(views), used = e.out(Matrix<float>(gaps.b, gaps.c));
+      e.ops.view_loss(e.in(logits), labels(e, weighted), e.in(gaps.slots), .9, 3, out, e.value());
+      e.ops.collect(out, e.in(gaps.slots), Share::sum, false, used);  // rows without a slot are undefined
+    });
+  }
   const Matrix<float> Z = random_matrix<float>(random, gaps.b, d),
                       dZ = random_matrix<float>(random, gaps.b, d);
   for (const bool normalise : {true, false})

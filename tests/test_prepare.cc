@@ -485,7 +485,7 @@ TEST(Prepare, MissingInstancesHaveNoInfluence) {
 TEST(Prepare, SameBitsForAnyThreads) {
   const Case c = make_case(500, 400, false);
   const Selection all = first_rows(c.data, 500);
-  Matrix<float> first;
+  SharedMatrix<float> first;
   for (const int count : {1, 2, 3}) {
     set_threads(count);
     const Items items = Preparation::fit(all, of_kind("log-pca")).apply(all, false);

@@ -100,13 +100,13 @@ TEST(Protocol, StrictNeverLeaksWhateverTheSettingsSay) {
 
 // `train` and `bench` learn from the very same rows: with the same seed and settings they end with the same
 // model.
-class ProtocolProgram : public testing::Test {
+class ProtocolOfPrograms : public testing::Test {
  protected:
   void SetUp() override { write_dataset(data_with_bare_rows(), folder_ / "data.npz"); }
   TemporaryDirectory folder_;
 };
 
-TEST_F(ProtocolProgram, TrainAndBenchLearnFromTheSameRows) {
+TEST_F(ProtocolOfPrograms, TrainAndBenchLearnFromTheSameRows) {
   for (const std::string protocol : {"strict", "authors"}) {
     const std::string folds = folder_ / (protocol + ".npz"), model = folder_ / (protocol + ".safetensors"),
                       scores = folder_ / (protocol + ".npy"), out = folder_ / protocol;
@@ -134,7 +134,7 @@ TEST_F(ProtocolProgram, TrainAndBenchLearnFromTheSameRows) {
   }
 }
 
-TEST_F(ProtocolProgram, ALeakUnderStrictIsRefused) {
+TEST_F(ProtocolOfPrograms, ALeakUnderStrictIsRefused) {
   const Ended train = run({"train", folder_ / "data.npz", "--method", "prior", "--set", "leaky-prepare=true",
                            "--out", folder_ / "m"});
   EXPECT_EQ(train.code, 2);

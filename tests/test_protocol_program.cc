@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/files.h"
+#include "checks.h"
 #include "data/folds.h"
 #include "data/metrics.h"
 #include "data/npy.h"
@@ -16,10 +17,6 @@
 
 namespace lacuna {
 namespace {
-
-bool has(const std::string& text, const std::string& part) {
-  return text.find(part) != std::string::npos;
-}
 
 class ProtocolProgram : public testing::Test {
  protected:

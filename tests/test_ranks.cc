@@ -1,10 +1,12 @@
 // Networks divided among ranks: the same bits as on one, for steps, predictions, models, snapshots and what follows them.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <map>
 #include <mutex>
 
 #include "base/error.h"
+#include "data/prepare.h"
 #include "data/protocol.h"
 #include "data/simulate.h"
 #include "methods/model.h"
@@ -256,6 +258,55 @@ TEST(DividedTraining, EnsemblesAreDividedMemberByMember) {
   EXPECT_TRUE(fitted(2, "lacuna", "distilled", settings).model == alone.model);
 }
 
+TEST(DividedPreparation, EveryRankHasTheMapsOfOne) {
+  const Dataset data = simulate({.rows = 60, .views = 4, .labels = 3, .sizes = {6, 30, 5, 8}}).data;
+  for (const char* kind : {"zscore", "log-pca", "rbf-pca"}) {
+    PrepareOptions options;
+    options.kind = kind;
+    options.components = 4;
+    const auto text = [](const Preparation& preparation) {
+      Tensors file;
+      preparation.save(file, "p.");
+      return file.text();
+    };
+    const std::string alone = text(Preparation::fit(select_all(data), options));
+    for (const int size : {2, 3, 6})  // more ranks than views: some have none
+      ThreadRanks(size).run([&](Ranks& ranks) {
+        EXPECT_TRUE(text(Preparation::fit(select_all(data), options, ranks)) == alone)
+            << kind << " on " << size;
+      });
+  }
+}
+
+TEST(DividedPrediction, RankZeroGetsTheRowsOfOneProcessInOrder) {
+  const Dataset data = simulate({.rows = 300, .views = 2, .labels = 3, .sizes = {6, 5}}).data;
+  Model model("linear");
+  model.fit(select_all(data));
+  for (const std::size_t rows : {std::size_t{1}, std::size_t{2048}, std::size_t{5000}, std::size_t{12'300}}) {
+    Selection many = select_all(data);  // every row again and again, and not in the order of the file
+    many.rows.clear();
+    for (std::size_t i = 0; i < rows; ++i) many.rows.push_back(static_cast<std::uint32_t>(i * 7 % 300));
+    const Matrix<float> alone = model.predict(many);
+    for (const int size : {2, 3}) {
+      std::size_t next = 0;
+      ThreadRanks(size).run([&](Ranks& ranks) {
+        model.predict(
+            many,
+            [&](std::size_t begin, MatrixView<const float> block) {
+              ASSERT_TRUE(ranks.leads());
+              ASSERT_EQ(begin, next);
+              next += block.rows;
+              for (std::size_t i = 0; i < block.rows; ++i)
+                ASSERT_TRUE(std::ranges::equal(block.row(i), alone.row(begin + i)))
+                    << begin + i << " of " << rows;
+            },
+            ranks);
+      });
+      EXPECT_EQ(next, rows) << size;
+    }
+  }
+}
+
 TEST(DividedTraining, RefusesMethodsThatDoNotDivide) {
   try {
     fitted(2, "naim3l", "", {});
@@ -284,7 +335,8 @@ TEST(RankedFit, WhatEndsRankZeroEndsAll) {
       EXPECT_FALSE(ranks.leads());
       EXPECT_EQ(error.code(), Exit::failed);
       ++ended;
-    } catch (const Error& error) {  // caught here, so that no rank is ended by the harness before it has heard
+    } catch (
+        const Error& error) {  // caught here, so that no rank is ended by the harness before it has heard
       EXPECT_TRUE(ranks.leads());
       EXPECT_STREQ(error.what(), "the disk is full");
     }

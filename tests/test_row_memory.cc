@@ -10,6 +10,7 @@
 
 #include "base/error.h"
 #include "base/random.h"
+#include "checks.h"
 #include "data/simulate.h"
 #include "methods/explain.h"
 #include "methods/label_shares.h"
@@ -97,7 +98,8 @@ Matrix<double> by_definition(const Items& train, const Items& items, double shar
 }
 
 Matrix<float> joined(const RowMemory& memory, const Items& items) {
-  Matrix<float> logits = items.X[1];
+  Matrix<float> logits(items.X[1].rows(), items.X[1].cols());
+  logits.copy_from(items.X[1]);
   memory.join(items.X[0], logits);
   return logits;
 }
@@ -184,7 +186,7 @@ double chosen_weight(std::size_t rows, float logit_noise, float vote_noise, std:
       logits(i, j) = right + logit_noise * random.normal();
       votes(i, j) = right + vote_noise * random.normal();
     }
-  return choose_memory_weight(try_memory_weights(logits, votes, truth), rows);
+  return choose_weight(try_memory_weights(logits, votes, truth), rows).weight;
 }
 
 TEST(MemoryWeight, IsLargeWhereVotesHelpForSure) {
@@ -196,7 +198,7 @@ TEST(MemoryWeight, IsSmallWhereLittleIsThereToChooseBy) {
   for (std::uint32_t stream = 0; stream < 100; ++stream) sum += chosen_weight(20, 1.f, 5.f, stream);
   EXPECT_LT(sum / 100, .1);
   for (std::uint32_t stream = 0; stream < 20; ++stream)
-    EXPECT_EQ(chosen_weight(RowMemory::kFewestRows - 1, 1.5f, 1.f, stream), 0);
+    EXPECT_EQ(chosen_weight(kFewestRows - 1, 1.5f, 1.f, stream), 0);
   for (std::uint32_t stream = 0; stream < 20; ++stream) EXPECT_EQ(chosen_weight(500, 1.f, 20.f, stream), 0);
 }
 
@@ -204,7 +206,7 @@ TEST(MemoryWeight, RowsOfWhichNothingIsKnownDoNotCount) {
   Matrix<float> logits(3, 2), votes(3, 2);
   Matrix<std::int8_t> truth(3, 2);
   std::ranges::fill(truth.values(), kUnknown);
-  for (const MemoryTrial& trial : try_memory_weights(logits, votes, truth)) {
+  for (const WeightTrial& trial : try_memory_weights(logits, votes, truth)) {
     EXPECT_EQ(trial.gain, 0);
     EXPECT_EQ(trial.error, 0);
   }
@@ -242,10 +244,6 @@ Model fitted(const Dataset& data, std::vector<Setting> settings, double hold_out
   for (const auto& [name, value] : settings) model.options().set(name, value, "test");
   model.fit(select_all(data), hold_out);
   return model;
-}
-
-bool same(const Matrix<float>& a, const Matrix<float>& b) {
-  return std::ranges::equal(a.values(), b.values());
 }
 
 TEST(MemoryOfAModel, WithoutWeightTheNetworkSpeaksAlone) {

@@ -304,6 +304,36 @@ TEST_F(Serve, BinaryTensorsThatDoNotFit) {
   refused(post(infer_target(), wrong, headers), 400, {"binary_data_size 140", "needs 144"});
 }
 
+TEST_F(Serve, KnownLabelsAreNoSuggestionsAndMoveTheOthers) {
+  const auto& names = small_->data.label_names;
+  auto item = small_->item(5, 7);
+  const auto plain = ask(post("/v1/suggest?top=0", item.dump())).json();
+  item["labels"] = {{names[0], 1}, {names[2], false}, {names[3], nullptr}};
+  const auto answer = ask(post("/v1/suggest?top=0", item.dump())).json();
+  EXPECT_EQ(answer["known"], nlohmann::json({{names[0], 1}, {names[2], 0}}));
+  ASSERT_EQ(answer["tags"].size(), 4u);
+  const Model model = Model::load(small_->path);
+  Matrix<float> scores = small_->expected(small_->path, 5, 1, 7);
+  Matrix<std::int8_t> known(1, 6);
+  std::ranges::fill(known.values(), kUnknown);
+  known(0, 0) = 1, known(0, 2) = 0;
+  model.refine(known, scores);
+  model.calibrate(scores);
+  for (const auto& tag : answer["tags"]) {
+    const auto j =
+        static_cast<std::size_t>(std::ranges::find(names, tag["label"].get<std::string>()) - names.begin());
+    EXPECT_EQ(known(0, j), kUnknown) << tag["label"];
+    EXPECT_NEAR(tag["probability"].get<float>(), scores(0, j), 1e-5);
+  }
+  auto bare = small_->item(5, 7);
+  const auto lines = ask(post("/v1/suggest-batch?top=0", item.dump() + "\n" + bare.dump())).body;
+  EXPECT_EQ(nlohmann::json::parse(lines.substr(0, lines.find('\n'))), answer);
+  EXPECT_EQ(nlohmann::json::parse(lines.substr(lines.find('\n'))), plain);
+  refused(post("/v1/suggest?explain=true", item.dump()), 400, {"explain"});
+  item["labels"] = {{"nosuch", 1}};
+  refused(post("/v1/suggest", item.dump()), 400, {"nosuch"});
+}
+
 TEST_F(Serve, SuggestGivesTagsInOrder) {
   const auto item = small_->item(5, 7);
   const auto answer = ask(post("/v1/suggest?top=4", item.dump())).json();

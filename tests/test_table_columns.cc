@@ -7,6 +7,7 @@
 #include <limits>
 
 #include "base/error.h"
+#include "checks.h"
 #include "data/columns.h"
 #include "data/labels.h"
 #include "data/readers.h"
@@ -17,10 +18,6 @@ namespace {
 
 namespace fs = std::filesystem;
 using Names = std::vector<std::string>;
-
-bool has(const std::string& text, const std::string& part) {
-  return text.find(part) != std::string::npos;
-}
 
 class TableColumns : public testing::Test {
  protected:

@@ -12,6 +12,7 @@
 #include "base/error.h"
 #include "base/files.h"
 #include "base/random.h"
+#include "checks.h"
 #include "data/ids.h"
 #include "data/inspect.h"
 #include "data/labels.h"
@@ -25,10 +26,6 @@ namespace lacuna {
 namespace {
 
 namespace fs = std::filesystem;
-
-bool has(const std::string& text, const std::string& part) {
-  return text.find(part) != std::string::npos;
-}
 
 class Tables : public testing::Test {
  protected:

@@ -23,8 +23,8 @@ const char* python_with_torch() {
 }
 
 // The masked input of a step, by the rule that nn/mtd.cc follows (preset best and paper leave out one start).
-std::vector<Matrix<float>> masked_inputs(const Items& items, const MtdOptions& options, const Batch& batch) {
-  std::vector<Matrix<float>> masked = items.X;
+std::vector<SharedMatrix<float>> masked_inputs(const Items& items, const MtdOptions& options, const Batch& batch) {
+  std::vector<SharedMatrix<float>> masked = items.X;
   const std::size_t unused = options.mask_start == MaskStart::authors ? 2
                              : options.mask_start == MaskStart::paper ? 1
                                                                       : 0;

@@ -1,6 +1,6 @@
 #!/bin/sh
 # Installs every package that the build and the tests need (Debian 12 names). Does nothing when all are there.
-# usage: tools/install-packages.sh [build] [mpi] [test] [wheel] [bench]
+# usage: tools/install-packages.sh [build] [mpi] [test] [wheel] [package] [bench]
 set -eu
 packages="g++ cmake ninja-build pkg-config ccache libfmt-dev nlohmann-json3-dev libtomlplusplus-dev libeigen3-dev
           zlib1g-dev libmatio-dev libhdf5-dev libboost-dev"
@@ -13,9 +13,10 @@ for group in "$@"; do
           python3-venv python3-pip python3-numpy python3-scipy python3-pandas python3-sklearn python3-joblib python3-matplotlib
           python3-anndata python3-h5py python3-onnx python3-torch curl"; node=yes ;;
     wheel) packages="$packages python3 binutils" ;;
+    package) packages="$packages dpkg-dev binutils xz-utils debootstrap" ;;
     bench) packages="$packages python3-minimal python3-numpy python3-scipy python3-sklearn python3-torch libdnnl-dev
           libopenblas-dev wrk bc"; node=yes ;;
-    *) echo "tools/install-packages.sh: no group '$group' (build, mpi, test, wheel, bench)" >&2; exit 2 ;;
+    *) echo "tools/install-packages.sh: no group '$group' (build, mpi, test, wheel, package, bench)" >&2; exit 2 ;;
   esac
 done
 # Node.js also comes from elsewhere, with an npm of its own that Debian's would conflict with.

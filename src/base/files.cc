@@ -110,13 +110,33 @@ void release_mapped(Bytes bytes) {
   if (at == mapped.begin()) return;
   --at;
   if (bytes.data() + bytes.size() > at->first + at->second) return;
-  // Mappings begin at a page. The first page is given back whole, as what lies before is behind the reader; the last one
-  // not, unless it ends the file.
+  // Mappings begin at a page. The system brings in pages around those that are touched: they go too, and come again when
+  // they are needed.
   const auto page = static_cast<std::size_t>(sysconf(_SC_PAGESIZE));
-  const auto begin = static_cast<std::size_t>(bytes.data() - at->first) / page * page;
-  auto end = static_cast<std::size_t>(bytes.data() + bytes.size() - at->first);
+  const auto first = static_cast<std::size_t>(bytes.data() - at->first);
+  const std::size_t begin = (first > kAroundBytes ? first - kAroundBytes : 0) / page * page;
+  auto end = std::min(first + bytes.size() + kAroundBytes, at->second);
   if (end < at->second) end = end / page * page;
   if (end > begin) madvise(const_cast<std::byte*>(at->first) + begin, end - begin, MADV_DONTNEED);
+}
+
+bool is_mapped(Bytes bytes) {
+  const std::lock_guard lock(mapped_mutex);
+  auto at = mapped.upper_bound(bytes.data());
+  if (at == mapped.begin()) return false;
+  --at;
+  return bytes.data() + bytes.size() <= at->first + at->second;
+}
+
+void fetch_mapped(Bytes bytes) {
+  if (bytes.empty()) return;
+  const auto page = static_cast<std::size_t>(sysconf(_SC_PAGESIZE));
+  const auto skip = reinterpret_cast<std::uintptr_t>(bytes.data()) % page;
+  // The whole piece is asked for at once, then waited for page by page.
+  madvise(const_cast<std::byte*>(bytes.data()) - skip, bytes.size() + skip, MADV_WILLNEED);
+  const volatile std::byte* const data = bytes.data();
+  for (std::size_t at = 0; at < bytes.size(); at += page) (void)data[at];
+  (void)data[bytes.size() - 1];
 }
 
 std::string read_text(const std::string& path, std::size_t limit) {
@@ -234,6 +254,10 @@ bool is_protected(const std::string& path) {
   const auto info = look_at(path);
   const std::lock_guard lock(mapped_mutex);
   return info && kept_files.contains({info->st_dev, info->st_ino});
+}
+
+std::string file_name(const std::string& path) {
+  return std::filesystem::path(path).filename().string();
 }
 
 std::string canonical_path(const std::string& path) {

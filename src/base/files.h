@@ -72,12 +72,19 @@ void check_writable(const std::string& path);
 // From here on no file that this process has mapped so far is replaced, under whatever name it is written to.
 void protect_inputs();
 bool is_protected(const std::string& path);
+std::string file_name(const std::string& path);  // without its folder
 // One spelling for every way to write the path of a file, whether or not it is there; links are followed.
 std::string canonical_path(const std::string& path);
 // Throws Exit::usage where writing `out` would harm an input: they are one file (links and hard links
 // included), or `out` lies inside an input folder. A dash is standard output or standard input, which the shell may
 // have taken from a file.
 void check_apart(const std::string& out, const std::string& input);
+
+// A quick hash of words, for comparisons within this process.
+inline std::uint64_t mix_hash(std::uint64_t hash, std::uint64_t word) {
+  hash = (hash ^ word) * 0x9E3779B97F4A7C15u;
+  return hash ^ (hash >> 29);
+}
 
 class Sha256 {
  public:

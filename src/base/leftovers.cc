@@ -27,7 +27,8 @@ void remove_leftovers(const std::string& path) {
   const auto folder = whole.has_parent_path() ? whole.parent_path() : std::filesystem::path(".");
   for (const auto& entry : std::filesystem::directory_iterator(folder, ignored)) {
     const std::string name = entry.path().filename().string();
-    if (name.starts_with(prefix) && is_gone(name, prefix.size())) unlink(entry.path().c_str());
+    if (name.starts_with(prefix) && is_gone(name, prefix.size()))
+      std::filesystem::remove_all(entry.path(), ignored);
   }
 }
 

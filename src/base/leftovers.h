@@ -5,7 +5,7 @@
 
 namespace lacuna {
 
-// Removes the temporary files for `path` (files.h: AtomicFile) of processes that no longer run.
+// Removes the temporary files (files.h: AtomicFile) and folders for `path` of processes that no longer run.
 void remove_leftovers(const std::string& path);
 // Of all files in a folder that machines share: a process that does not run here may run elsewhere, so what is younger
 // than an hour stays.

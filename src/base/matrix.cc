@@ -101,8 +101,47 @@ class SharedPages {
   std::map<char*, Region> regions_;
 };
 
+// Pages of their own for large matrices, which go back to the system at once. An allocator's heap would keep them, and
+// matrices that come and go would leave gaps in it that nothing fits into.
+class OwnPages {
+ public:
+  void* take(std::size_t bytes) {  // zeroed
+    const std::size_t mapped = bytes + kHuge;
+    void* const memory = mmap(nullptr, mapped, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (memory == MAP_FAILED) throw std::bad_alloc();
+    char* const begin = static_cast<char*>(memory);
+    char* const at = begin + (kHuge - reinterpret_cast<std::uintptr_t>(begin) % kHuge) % kHuge;
+    if (at > begin) munmap(begin, static_cast<std::size_t>(at - begin));
+    if (at + bytes < begin + mapped) munmap(at + bytes, static_cast<std::size_t>(begin + mapped - at) - bytes);
+    madvise(at, bytes, MADV_HUGEPAGE);
+    const std::lock_guard lock(mutex_);
+    sizes_[at] = bytes;
+    return at;
+  }
+  bool give_back(void* memory) {  // false if the memory is not of these pages
+    std::size_t bytes = 0;
+    {
+      const std::lock_guard lock(mutex_);
+      const auto found = sizes_.find(memory);
+      if (found == sizes_.end()) return false;
+      bytes = found->second;
+      sizes_.erase(found);
+    }
+    munmap(memory, bytes);
+    return true;
+  }
+
+ private:
+  std::mutex mutex_;
+  std::map<void*, std::size_t> sizes_;
+};
+
 #ifndef __SANITIZE_ADDRESS__
 // Never destroyed: threads may still hold matrices when the program ends.
+OwnPages& own_pages() {
+  static OwnPages& pages = *new OwnPages;
+  return pages;
+}
 SharedPages& shared_pages() {
   static SharedPages& pages = *new SharedPages;
   return pages;
@@ -114,13 +153,12 @@ SharedPages& shared_pages() {
 void* allocate_zeroed(std::size_t bytes) {
   const std::size_t rounded = round_up(bytes, bytes >= kLarge ? kHuge : kLine);
   void* memory = nullptr;
-  if (bytes >= kLarge) memory = allocate_huge(rounded);
-#ifndef __SANITIZE_ADDRESS__  // which watches over every matrix only if it has memory of its own
-  else if (bytes >= kShared)
-    memory = shared_pages().take(rounded);
+#ifdef __SANITIZE_ADDRESS__  // which watches over every matrix only if it has memory of its own
+  memory = bytes >= kLarge ? allocate_huge(rounded) : std::aligned_alloc(kLine, rounded);
+#else
+  if (bytes >= kLarge) return own_pages().take(rounded);
+  memory = bytes >= kShared ? shared_pages().take(rounded) : std::aligned_alloc(kLine, rounded);
 #endif
-  else
-    memory = std::aligned_alloc(kLine, rounded);
   if (memory == nullptr) throw std::bad_alloc();
   std::memset(memory, 0, rounded);
   return memory;
@@ -128,7 +166,7 @@ void* allocate_zeroed(std::size_t bytes) {
 
 void release(void* memory) noexcept {
 #ifndef __SANITIZE_ADDRESS__
-  if (shared_pages().give_back(memory)) return;
+  if (shared_pages().give_back(memory) || own_pages().give_back(memory)) return;
 #endif
   std::free(memory);
 }

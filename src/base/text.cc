@@ -3,6 +3,7 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <cctype>
 #include <charconv>
 #include <cmath>
 
@@ -73,6 +74,11 @@ std::string did_you_mean(std::string_view word, const std::vector<std::string>& 
   return near.empty() ? "" : fmt::format("; did you mean '{}'?", near);
 }
 
+std::string lower(std::string text) {
+  for (char& c : text) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+  return text;
+}
+
 std::string_view trim(std::string_view text) {
   constexpr std::string_view kSpace = " \t\r\n\f\v";
   const auto begin = text.find_first_not_of(kSpace);
@@ -123,6 +129,23 @@ std::string join(const std::vector<std::string>& items, std::string_view separat
     text += item;
   }
   return text;
+}
+
+std::vector<std::string> with(std::vector<std::string> names, std::initializer_list<const char*> more) {
+  names.insert(names.end(), more.begin(), more.end());
+  return names;
+}
+
+std::vector<std::string> quoted(std::vector<std::string> names) {
+  for (auto& name : names) name = "'" + name + "'";
+  return names;
+}
+
+std::string some(std::vector<std::string> names, std::size_t most) {
+  if (names.empty()) return "none";
+  const std::size_t more = names.size() > most ? names.size() - most : 0;
+  names.resize(names.size() - more);
+  return join(names, ", ") + (more > 0 ? fmt::format(" and {} more", more) : "");
 }
 
 std::optional<double> parse_double(std::string_view text) {

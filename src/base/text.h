@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <initializer_list>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -15,9 +16,17 @@ std::string nearest(std::string_view word, const std::vector<std::string>& candi
 // "; did you mean 'x'?" or "", to be put behind a message.
 std::string did_you_mean(std::string_view word, const std::vector<std::string>& candidates);
 
+inline bool is_digit(char c) {
+  return c >= '0' && c <= '9';
+}
+std::string lower(std::string text);  // of A to Z
 std::string_view trim(std::string_view text);
 std::vector<std::string_view> split(std::string_view text, char separator);
 std::string join(const std::vector<std::string>& items, std::string_view separator);
+std::vector<std::string> with(std::vector<std::string> names, std::initializer_list<const char*> more);
+std::vector<std::string> quoted(std::vector<std::string> names);  // 'a', 'b'
+std::string some(std::vector<std::string> names,
+                 std::size_t most);  // "a, b and 7 more", or "none", for a message
 // A list in one text, separated by commas; a comma or a backslash within an item is written with a backslash before.
 std::vector<std::string> split_list(std::string_view text);
 std::string join_list(const std::vector<std::string>& items);

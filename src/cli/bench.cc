@@ -17,6 +17,7 @@
 #include "base/error.h"
 #include "base/text.h"
 #include "base/threads.h"
+#include "cli/counted.h"
 #include "cli/terminal.h"
 #include "cli/verbs.h"
 #include "experiments/forecast.h"
@@ -214,7 +215,7 @@ int run_shard(std::span<const Plan> plans, const BenchOptions& bench, CellStore&
               bool json) {
   const Shard shard = Shard::parse(bench.shard);
   const Sharding sharding = make_sharding(plans, shard.count, shelf);
-  const auto cells = sharding.of(shard.index);
+  const auto cells = sharding.of(shard);
   const auto outcome = work_cells(cells, bench, store, shelf);
   if (!outcome) return interrupted_code();
   if (json)
@@ -283,12 +284,12 @@ void print_forecast(std::span<const Plan> plans, const BenchOptions& bench, Shel
   print();
   const auto total = found.total();
   fmt::print(
-      "{} cells, {} of them done; the others about {} on {} threads of this kind, at most about {} of "
-      "memory; "
+      "{}, {} of them done; the others about {} on {} of this kind, at most about {} of memory; "
       "docs/experiments.md says how far such estimates were off\n",
-      total.cells, total.done, duration_text(total.seconds), threads(), bytes_text(total.bytes));
+      counted(total.cells, "cell"), total.done, duration_text(total.seconds),
+      counted(static_cast<std::uint64_t>(threads()), "thread"), bytes_text(total.bytes));
   if (current_device().cuda)
-    fmt::print("networks on {} will be faster than that: the estimates are those of CPUs\n",
+    fmt::print("networks on {}: by the bytes of their weights at 2 TB/s, which the small ones do not reach\n",
                device_name(current_device()));
 }
 
@@ -332,8 +333,8 @@ int run_experiment(Experiment experiment, const Arguments& arguments, const std:
   }
   std::fflush(stdout);  // before the words on stderr
   print_failures(all);
-  fmt::print(stderr, "{} cells done, {} failed, in {}; lacuna report {} makes the page\n", outcome->done,
-             outcome->failed, bench.out, shell_quoted(bench.out));
+  fmt::print(stderr, "{} done, {} failed, in {}; lacuna report {} makes the page\n",
+             counted(outcome->done, "cell"), outcome->failed, bench.out, shell_quoted(bench.out));
   return static_cast<int>(outcome->failed == 0 ? Exit::ok : Exit::failed);
 }
 
@@ -445,7 +446,8 @@ int bench_paper(const Arguments& arguments) {
   std::fflush(stdout);
   print_failures(all);
   if (paper.quick) fmt::print(stderr, "{}\n", plans.front().header.at("caution").get<std::string>());
-  fmt::print(stderr, "{} cells done, {} failed, in {}\n", outcome->done, outcome->failed, paper.bench.out);
+  fmt::print(stderr, "{} done, {} failed, in {}\n", counted(outcome->done, "cell"), outcome->failed,
+             paper.bench.out);
   return static_cast<int>(outcome->failed == 0 ? Exit::ok : Exit::failed);
 }
 

@@ -6,6 +6,7 @@
 
 #include "base/error.h"
 #include "base/text.h"
+#include "cli/counted.h"
 #include "cli/source.h"
 #include "cli/verbs.h"
 #include "data/native_writer.h"
@@ -100,10 +101,11 @@ int data_convert(const Arguments& arguments) {
       "  lacuna data convert part-17.csv all --label-columns 20 --append\n");
   const std::vector<std::string> parts = expanded(in);
   if (append && !fs::exists(fs::path(out) / "dataset.toml"))
-    fail(Exit::usage, "--append: {} is no native folder to add to; leave --append away to make it", out);
+    fail(Exit::usage, "--append: {} is no native folder to add to; omit --append to make it", out);
   const Converted made =
       append || parts.size() > 1 ? convert_parts(parts, read, append, out) : convert_one(parts[0], read, out);
-  fmt::print("{}: {} rows, {} views, {} labels\n", out, count_text(made.rows), made.views, made.labels);
+  fmt::print("{}: {}, {}, {}\n", out, counted(made.rows, "row"), counted(made.views, "view"),
+             counted(made.labels, "label"));
   return 0;
 }
 

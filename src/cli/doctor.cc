@@ -150,14 +150,17 @@ void print(const Json& r) {
                   : fmt::format("{:.0f} GFLOP/s (no bf16 instruction here: rounded, then f32)", rate * 1e-9));
   }
   const auto& gpu = r["gpu"];
-  if (const auto absence = gpu["absence"].get<std::string>(); !absence.empty()) line("gpu", "none: " + absence);
+  if (const auto absence = gpu["absence"].get<std::string>(); !absence.empty())
+    line("gpu", "none: " + absence);
   for (const auto& g : gpu["list"]) {
-    std::string text = fmt::format("{}, {}, compute capability {}, driver for CUDA {}", g["name"].get<std::string>(),
-                                   bytes_text(g["memory_bytes"].get<double>()),
-                                   g["compute_capability"].get<std::string>(), gpu["driver_cuda"].get<std::string>());
+    std::string text =
+        fmt::format("{}, {}, compute capability {}, driver for CUDA {}", g["name"].get<std::string>(),
+                    bytes_text(g["memory_bytes"].get<double>()), g["compute_capability"].get<std::string>(),
+                    gpu["driver_cuda"].get<std::string>());
     if (g.contains("bf16_flops"))
       text += fmt::format(", {} free, copies at {:.2f} TB/s, bf16 at {:.0f} TFLOP/s",
-                          bytes_text(g["free_bytes"].get<double>()), g["copy_bytes_per_second"].get<double>() * 1e-12,
+                          bytes_text(g["free_bytes"].get<double>()),
+                          g["copy_bytes_per_second"].get<double>() * 1e-12,
                           g["bf16_flops"].get<double>() * 1e-12);
     line("gpu", text);
   }

@@ -10,6 +10,7 @@
 #include "base/text.h"
 #include "base/threads.h"
 #include "cli/ceiling.h"
+#include "cli/counted.h"
 #include "cli/progress.h"
 #include "cli/source.h"
 #include "cli/verbs.h"
@@ -114,6 +115,122 @@ std::string number(double value) {
   return std::isnan(value) ? "-" : fmt::format("{:.4f}", value);
 }
 
+// What was compared, and how it came out: told as text, as one document, as a page.
+struct Outcome {
+  const EvaluateFlags& flags;
+  const Source& source;
+  const ScoreJoin& join;
+  const Matrix<float>& scores;
+  const Matrix<std::int8_t>& truth;
+  const Matrix<std::uint8_t>& decided;  // empty: by the threshold
+  std::vector<std::string> names;       // of the labels
+  Metrics metrics;
+  std::vector<LabelMetrics> labels;     // with --per-label
+  std::optional<Reliability> reliable;  // with --reliability
+  double unknown = 0;
+
+  void write_page(const std::string& command) const;
+  nlohmann::json document() const;
+  void print() const;
+};
+
+void Outcome::write_page(const std::string& command) const {
+  bool probabilities = true;
+  Matrix<std::uint8_t> yes(truth.rows(), truth.cols());
+  for (std::size_t i = 0; i < yes.rows(); ++i)
+    for (std::size_t j = 0; j < yes.cols(); ++j) {
+      const auto score = static_cast<double>(scores(i, j));
+      yes(i, j) = decided.empty() ? score > flags.threshold : decided(i, j);
+      probabilities = probabilities && score >= 0 && score <= 1;
+    }
+  ModelReport page;
+  page.title = fmt::format("Scores for {}", source.data().name);
+  page.command = command;
+  page.facts = {{"scores", flags.scores},
+                {"data", flags.source.path},
+                {"rows", source.has_folds()
+                             ? fmt::format("{} ({} of fold {})", truth.rows(), flags.part, flags.source.fold)
+                             : std::to_string(truth.rows())},
+                {"unknown true labels", fmt::format("{:.1f} %", 100 * unknown)}};
+  page.metrics = metrics_json(metrics);
+  page.metrics_part = source.has_folds() ? flags.part : "scored";
+  page.details = prediction_details(scores, truth, yes, names, probabilities);
+  write_model_report(page, flags.report);
+}
+
+nlohmann::json Outcome::document() const {
+  nlohmann::json document = {
+      {"schema", "lacuna.evaluate.1"},
+      {"data", source.data().name},
+      {"rows", truth.rows()},
+      {"labels", truth.cols()},
+      {"unknown", unknown},
+      {"threshold", flags.decided.empty() ? nlohmann::json(flags.threshold) : nlohmann::json()},
+      {"joined", join.by_order ? "order" : "id"},
+      {"left_out",
+       {{"unknown_items", join.unknown_items.size()},
+        {"unscored_items", join.unscored_items.size()},
+        {"items_without_view", join.empty_items.size()},
+        {"unknown_labels", join.unknown_labels},
+        {"unscored_labels", join.unscored_labels}}},
+      {"metrics", metrics_json(metrics)}};
+  if (source.has_folds()) {
+    document["fold"] = flags.source.fold;
+    document["part"] = flags.part;
+    document["protocol"] = flags.source.protocol;
+  }
+  if (flags.per_label) {
+    auto& list = document["per_label"] = nlohmann::json::array();
+    for (std::size_t j = 0; j < labels.size(); ++j)
+      list.push_back({{"name", names[j]},
+                      {"positives", labels[j].positives},
+                      {"known", labels[j].known},
+                      {"AP", labels[j].ap},
+                      {"AUC", labels[j].auc},
+                      {"F1", labels[j].f1}});
+  }
+  if (reliable) {
+    auto& own = document["reliability"] = {
+        {"ece", reliable->ece}, {"brier", reliable->brier}, {"bins", nlohmann::json::array()}};
+    for (const auto& bin : reliable->bins)
+      own["bins"].push_back({{"low", bin.low},
+                             {"high", bin.high},
+                             {"count", bin.count},
+                             {"score", bin.score},
+                             {"share", bin.share}});
+  }
+  return document;
+}
+
+void Outcome::print() const {
+  fmt::print(stderr, "{}, {}, {:.1f} % of the true labels unknown\n", counted(truth.rows(), "row"),
+             counted(truth.cols(), "label"), 100 * unknown);
+  std::fputs(ceiling_text(truth).c_str(), stderr);
+  if (flags.decided.empty())
+    fmt::print(
+        stderr,
+        "1-HL and F1 count scores above {} as tags; --decided FILE judges by a model's own thresholds\n",
+        flags.threshold);
+  TextTable table({"metric", "value"});
+  for (std::size_t k = 0; k < metric_names().size(); ++k)
+    table.add({metric_names()[k], number(metrics.values()[k])});
+  std::fputs(table.text().c_str(), stdout);
+  if (flags.per_label) {
+    TextTable each({"label", "positives", "known", "AP", "AUC", "F1"});
+    for (std::size_t j = 0; j < labels.size(); ++j)
+      each.add({names[j], std::to_string(labels[j].positives), std::to_string(labels[j].known),
+                number(labels[j].ap), number(labels[j].auc), number(labels[j].f1)});
+    fmt::print("\n{}", each.text());
+  }
+  if (!reliable) return;
+  TextTable bins({"scores", "entries", "mean score", "share positive"});
+  for (const auto& bin : reliable->bins)
+    bins.add({fmt::format("{:.1f} to {:.1f}", bin.low, bin.high), std::to_string(bin.count),
+              bin.count ? number(bin.score) : "-", bin.count ? number(bin.share) : "-"});
+  fmt::print("\n{}\nexpected calibration error {:.4f}, Brier score {:.4f}\n", bins.text(), reliable->ece,
+             reliable->brier);
+}
+
 }  // namespace
 
 int evaluate(const Arguments& arguments) {
@@ -155,109 +272,15 @@ int evaluate(const Arguments& arguments) {
       flags.decided.empty() ? Matrix<std::uint8_t>() : read_decisions(flags.decided, selection, join);
   for (const auto& line : join.told()) fmt::print(stderr, "{}: {}\n", flags.scores, line);
 
-  const Metrics metrics = lacuna::evaluate(scores, truth, decided, flags.threshold);
-  const auto labels = flags.per_label ? evaluate_labels(scores, truth, decided, flags.threshold)
-                                      : std::vector<LabelMetrics>();
-  const double unknown = unknown_share(truth);
-  std::optional<Reliability> reliable;
-  if (flags.reliability) reliable = lacuna::reliability(scores, truth);
-
-  if (!flags.report.empty()) {
-    bool probabilities = true;
-    Matrix<std::uint8_t> yes(truth.rows(), truth.cols());
-    for (std::size_t i = 0; i < yes.rows(); ++i)
-      for (std::size_t j = 0; j < yes.cols(); ++j) {
-        const auto score = static_cast<double>(scores(i, j));
-        yes(i, j) = decided.empty() ? score > flags.threshold : decided(i, j);
-        probabilities = probabilities && score >= 0 && score <= 1;
-      }
-    ModelReport page;
-    page.title = fmt::format("Scores for {}", data.name);
-    page.command = command_line("evaluate", arguments);
-    page.facts = {{"scores", flags.scores},
-                  {"data", flags.source.path},
-                  {"rows", source.has_folds() ? fmt::format("{} ({} of fold {})", truth.rows(), flags.part,
-                                                            flags.source.fold)
-                                              : std::to_string(truth.rows())},
-                  {"unknown true labels", fmt::format("{:.1f} %", 100 * unknown)}};
-    page.metrics = metrics_json(metrics);
-    page.metrics_part = source.has_folds() ? flags.part : "scored";
-    page.details = prediction_details(scores, truth, yes, names, probabilities);
-    write_model_report(page, flags.report);
-  }
-
-  if (flags.json) {
-    nlohmann::json document = {
-        {"schema", "lacuna.evaluate.1"},
-        {"data", data.name},
-        {"rows", truth.rows()},
-        {"labels", truth.cols()},
-        {"unknown", unknown},
-        {"threshold", flags.decided.empty() ? nlohmann::json(flags.threshold) : nlohmann::json()},
-        {"joined", join.by_order ? "order" : "id"},
-        {"left_out",
-         {{"unknown_items", join.unknown_items.size()},
-          {"unscored_items", join.unscored_items.size()},
-          {"items_without_view", join.empty_items.size()},
-          {"unknown_labels", join.unknown_labels},
-          {"unscored_labels", join.unscored_labels}}},
-        {"metrics", metrics_json(metrics)}};
-    if (source.has_folds()) {
-      document["fold"] = flags.source.fold;
-      document["part"] = flags.part;
-      document["protocol"] = flags.source.protocol;
-    }
-    if (flags.per_label) {
-      auto& list = document["per_label"] = nlohmann::json::array();
-      for (std::size_t j = 0; j < labels.size(); ++j)
-        list.push_back({{"name", names[j]},
-                        {"positives", labels[j].positives},
-                        {"known", labels[j].known},
-                        {"AP", labels[j].ap},
-                        {"AUC", labels[j].auc},
-                        {"F1", labels[j].f1}});
-    }
-    if (reliable) {
-      auto& own = document["reliability"] = {
-          {"ece", reliable->ece}, {"brier", reliable->brier}, {"bins", nlohmann::json::array()}};
-      for (const auto& bin : reliable->bins)
-        own["bins"].push_back({{"low", bin.low},
-                               {"high", bin.high},
-                               {"count", bin.count},
-                               {"score", bin.score},
-                               {"share", bin.share}});
-    }
-    fmt::print("{}\n", document.dump(2));
-    return 0;
-  }
-
-  fmt::print(stderr, "{} rows, {} labels, {:.1f} % of the true labels unknown\n", truth.rows(), truth.cols(),
-             100 * unknown);
-  std::fputs(ceiling_text(truth).c_str(), stderr);
-  if (flags.decided.empty())
-    fmt::print(
-        stderr,
-        "1-HL and F1 count scores above {} as tags; --decided FILE judges by a model's own thresholds\n",
-        flags.threshold);
-  TextTable table({"metric", "value"});
-  for (std::size_t k = 0; k < metric_names().size(); ++k)
-    table.add({metric_names()[k], number(metrics.values()[k])});
-  std::fputs(table.text().c_str(), stdout);
-  if (flags.per_label) {
-    TextTable each({"label", "positives", "known", "AP", "AUC", "F1"});
-    for (std::size_t j = 0; j < labels.size(); ++j)
-      each.add({names[j], std::to_string(labels[j].positives), std::to_string(labels[j].known),
-                number(labels[j].ap), number(labels[j].auc), number(labels[j].f1)});
-    fmt::print("\n{}", each.text());
-  }
-  if (reliable) {
-    TextTable bins({"scores", "entries", "mean score", "share positive"});
-    for (const auto& bin : reliable->bins)
-      bins.add({fmt::format("{:.1f} to {:.1f}", bin.low, bin.high), std::to_string(bin.count),
-                bin.count ? number(bin.score) : "-", bin.count ? number(bin.share) : "-"});
-    fmt::print("\n{}\nexpected calibration error {:.4f}, Brier score {:.4f}\n", bins.text(), reliable->ece,
-               reliable->brier);
-  }
+  Outcome outcome{flags, source, join, scores, truth, decided, names, {}, {}, {}, unknown_share(truth)};
+  outcome.metrics = lacuna::evaluate(scores, truth, decided, flags.threshold);
+  if (flags.per_label) outcome.labels = evaluate_labels(scores, truth, decided, flags.threshold);
+  if (flags.reliability) outcome.reliable = lacuna::reliability(scores, truth);
+  if (!flags.report.empty()) outcome.write_page(command_line("evaluate", arguments));
+  if (flags.json)
+    fmt::print("{}\n", outcome.document().dump(2));
+  else
+    outcome.print();
   return 0;
 }
 

@@ -3,6 +3,7 @@
 
 #include "base/error.h"
 #include "base/files.h"
+#include "cli/counted.h"
 #include "cli/verbs.h"
 #include "export/onnx.h"
 
@@ -25,8 +26,8 @@ int export_model(const Arguments& arguments) {
     fail(Exit::usage, "{}: export writes ONNX; give a name that ends in .onnx", out);
   check_writable(out);
   const OnnxSummary summary = export_onnx(Tensors::read(model), out);
-  fmt::print(stderr, "{}: {} views, {} labels, {} network{}\n", out, summary.views, summary.labels,
-             summary.networks, summary.networks == 1 ? "" : "s");
+  fmt::print(stderr, "{}: {}, {}, {}\n", out, counted(summary.views, "view"),
+             counted(summary.labels, "label"), counted(summary.networks, "network"));
   if (!summary.calibrated)
     fmt::print(
         stderr,

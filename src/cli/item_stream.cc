@@ -28,10 +28,15 @@ int opened(const std::string& path) {
 }
 
 // An honest line needs no more: text of every number, or of an index and a value, and the names.
-std::size_t longest_line(const std::vector<ViewShape>& views) {
+std::size_t longest_line(const std::vector<ViewShape>& views, const std::vector<std::string>& labels) {
   std::size_t bytes = std::size_t{1} << 20;
   for (const auto& view : views) bytes += 64 * view.columns;
+  for (const auto& label : labels) bytes += 6 * label.size() + 64;
   return bytes;
+}
+
+std::vector<std::string> told_labels(const ItemStream::Settings& settings, const Model& model) {
+  return settings.labels ? model.label_names() : std::vector<std::string>();
 }
 
 bool is_json_name(const std::string& path) {
@@ -80,11 +85,17 @@ ItemStream::ItemStream(Settings settings, const Model& model)
       views_(model.view_shapes(settings_.read.empty)),
       name_(settings_.path == "-" ? "standard input" : settings_.path),
       fd_(opened(settings_.path)),
-      stream_(fd_, name_, longest_line(views_)),
-      block_(views_, std::min(kMostRows, ItemBlock::rows_for(views_, kBlockBytes))) {
+      stream_(fd_, name_, longest_line(views_, told_labels(settings_, model))),
+      block_(views_, std::min(kMostRows, ItemBlock::rows_for(views_, kBlockBytes)),
+             told_labels(settings_, model)) {
   form_ = form_of(settings_.path, settings_.read.format, stream_.peek(), name_);
   if (form_ != "jsonl" && form_ != "csv" && form_ != "tsv")
     fail(Exit::usage, "{}: a stream holds jsonl, csv or tsv, not {}", name_, form_);
+  if (settings_.labels && form_ != "jsonl")
+    fail(Exit::usage,
+         "{}: columns of a stream are the model's views; --known-labels needs lines of JSON "
+         "({{\"views\": ..., \"labels\": {{\"name\": 1}}}}) or a data set",
+         name_);
   for (const auto& option : settings_.given) {
     if (option == "from" || option == "format" || option == "empty") continue;
     const bool of_tables = option == "header" || option == "id-column";
@@ -179,6 +190,13 @@ bool ItemStream::next() {
     lines_.resize(i);
   }
   return true;
+}
+
+Matrix<std::int8_t> ItemStream::known() const {
+  Matrix<std::int8_t> known(size(), block_.labels().size());
+  for (std::size_t i = 0; i < known.rows() && !known.empty(); ++i)
+    std::ranges::copy(block_.known(i), known.row(i).begin());
+  return known;
 }
 
 void ItemStream::check_any() const {

@@ -29,6 +29,7 @@ class ItemStream {
     std::vector<std::string> given;  // of them, those that the user named: what has no effect here is Exit::usage
     bool strict = false;             // the first bad line ends the stream
     bool quiet = false;              // do not say on stderr how columns were matched
+    bool labels = false;             // items may tell labels of themselves; lines of JSON only (Exit::usage)
   };
   ItemStream(Settings settings, const Model& model);
   ~ItemStream();
@@ -43,6 +44,7 @@ class ItemStream {
   std::size_t size() const { return lines_.size(); }  // of this block; bad lines are in it, as rows without views
   const ItemBlock& block() const { return block_; }
   Dataset dataset() const { return block_.dataset(size(), name_); }
+  Matrix<std::int8_t> known() const;  // (size, labels) what they tell; empty where nobody asks
   const std::string& error(std::size_t i) const { return errors_[i]; }  // empty where the line is an item
   std::size_t line(std::size_t i) const { return lines_[i].number; }
 

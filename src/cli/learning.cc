@@ -13,9 +13,9 @@ namespace lacuna::cli {
 namespace {
 
 // Where and how, not what is learned.
-const std::vector<std::string> kNotInConfig = {"data",  "out",    "config", "print-config",
-                                               "set",   "resume", "json",   "json-events",
-                                               "quiet", "grid",   "report", "mpi"};
+const std::vector<std::string> kNotInConfig = {"data",   "out",  "config",       "print-config", "set",
+                                               "resume", "json", "json-events",  "quiet",        "grid",
+                                               "report", "mpi",  "memory-limit", "prepared"};
 
 // The value of "--name value" or "--name=value", the last one given. Needed before all flags are known: the
 // method and the preset decide which there are.

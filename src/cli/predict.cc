@@ -4,14 +4,18 @@
 #include <cstdio>
 #include <limits>
 #include <nlohmann/json.hpp>
+#include <optional>
 
 #include "base/error.h"
 #include "base/tensors.h"
 #include "base/text.h"
 #include "base/threads.h"
+#include "cli/counted.h"
 #include "cli/item_stream.h"
+#include "cli/known_labels.h"
 #include "cli/prediction.h"
 #include "cli/progress.h"
+#include "cli/ranks.h"
 #include "cli/text_out.h"
 #include "cli/verbs.h"
 #include "data/scores_writer.h"
@@ -26,11 +30,9 @@ void PredictFlags::declare(Options& o) {
   source.declare(o);
   o.find("data")->help = "data set, or - for lines of JSON, CSV or TSV from standard input";
   o.find("protocol")->needs("folds");
-  // Labels are not read: what their numbers mean makes no difference.
+  // Otherwise labels are not read: what their numbers mean makes no difference.
   source.read.needs_labels = false;
-  std::erase_if(o.all(), [](const Option& option) {
-    return option.name == "label-code" || option.name == "blank-means";
-  });
+  for (const char* name : {"label-code", "blank-means"}) o.find(name)->needs("known-labels");
   // --format is what is written here, as everywhere in pipes; what is read is --from.
   Option& from = *o.find("format");
   from.name = "from";
@@ -60,6 +62,10 @@ void PredictFlags::declare(Options& o) {
   o.add("calibrated", calibrated,
         "probabilities calibrated on validation instead of raw scores (metrics of the paper are of raw "
         "scores)");
+  o.add("known-labels", known_labels,
+        "labels that items tell of themselves are taken as known, and what they say about the others is "
+        "used: the data's "
+        "own labels or tags, or \"labels\" in lines of JSON");
   o.add("strict", strict,
         "a line that cannot be read ends the stream (exit code 3) instead of giving an error object");
   o.add("precision", precision,
@@ -70,6 +76,7 @@ void PredictFlags::declare(Options& o) {
   o.add("threads", threads, "threads, 0 = all; the result does not depend on it").range(0, 1024);
   o.add("device", device, "where networks compute: auto (a GPU if one can be used), cpu, cuda or cuda:N")
       .metavar("DEVICE");
+  o.add(kMpi, mpi, "divide the rows among the ranks of MPI, as under mpirun");
   o.add("json", json, "print what was done as one JSON document");
   o.add("quiet", quiet, "no summary at the end; notes about how the data was read stay");
 }
@@ -121,27 +128,36 @@ PredictionStyle prediction_style(const PredictFlags& flags, const std::string& l
   style.only_decided = flags.labels;
   style.tags = flags.top > 0 || flags.labels;
   style.probabilities = flags.calibrated;
+  style.known = flags.known_labels;
   if (!flags.decider.empty() && !style.shows_decisions())
     fail(Exit::usage, "--{} has no effect without --labels or --format long: no decisions are written to {}",
          flags.decider, flags.out == "-" ? "standard output" : flags.out);
   return style;
 }
 
-void Shown::set(MatrixView<const float> raw) {
+void Shown::set(MatrixView<const float> raw, Matrix<std::int8_t> known) {
   values_ = Matrix<float>(raw.rows, raw.cols);
   values_.copy_from(raw);
+  known_ = std::move(known);
+  if (!known_.empty()) model_.refine(known_, values_);
   if (decisions_) {
     if (flags_.threshold < 0 && flags_.labels_by == "thresholds") {
-      decided_ = model_.decide(raw);
+      decided_ = model_.decide(values_);
     } else {
       decided_ = Matrix<std::uint8_t>(raw.rows, raw.cols);
-      if (flags_.threshold < 0) model_.method().decide(raw, decided_);
+      if (flags_.threshold < 0) model_.method().decide(values_, decided_);
       for (std::size_t i = 0; flags_.threshold >= 0 && i < raw.rows; ++i)
         for (std::size_t j = 0; j < raw.cols; ++j)
-          decided_(i, j) = raw(i, j) > static_cast<float>(flags_.threshold);
+          decided_(i, j) = values_(i, j) > static_cast<float>(flags_.threshold);
     }
   }
   if (flags_.calibrated) model_.calibrate(values_);
+  for (std::size_t i = 0; i < known_.rows(); ++i)
+    for (std::size_t j = 0; j < known_.cols(); ++j) {
+      if (known_(i, j) == kUnknown) continue;
+      values_(i, j) = known_(i, j);
+      if (decisions_) decided_(i, j) = known_(i, j) == 1;
+    }
 }
 
 namespace {
@@ -171,10 +187,11 @@ void check_flags(PredictFlags& flags, Options& options) {
          flags.out);
   if (array && !flags.labels && !flags.decider.empty())
     fail(Exit::usage, "--{} has no effect without --labels: no decisions are written", flags.decider);
-  if (const auto& file = flags.source.read.label_file; !file.empty() && !file.ends_with(".xml"))
+  if (const auto& file = flags.source.read.label_file;
+      !flags.known_labels && !file.empty() && !file.ends_with(".xml"))
     fail(Exit::usage,
-         "--label-file {} has no effect: predictions need no labels (an .xml of Mulan tells which columns "
-         "are labels)",
+         "--label-file {} has no effect: predictions without --known-labels need no labels (an .xml of Mulan "
+         "tells which columns are labels)",
          file);
   if (flags.from_stream()) {
     if (!flags.source.folds.empty() || given("part"))
@@ -192,13 +209,33 @@ void check_flags(PredictFlags& flags, Options& options) {
   if (flags.json && flags.quiet) fail(Exit::usage, "--json and --quiet contradict each other");
 }
 
-PredictTally predict_file(const PredictFlags& flags, const Model& model) {
+// All ranks must score the same rows.
+void check_ranks(const Ranks& ranks, const Selection& selection, const std::string& path) {
+  const auto rows = all_gather(ranks, selection.rows.size());
+  for (std::size_t r = 1; r < rows.size(); ++r)
+    if (rows[r] != rows[0])
+      fail(Exit::usage, "{}: rank {} sees {} rows, rank 0 sees {}; all ranks need the same files", path, r,
+           rows[r], rows[0]);
+}
+
+bool tells_any(std::span<const std::int8_t> known) {
+  return std::ranges::any_of(known, [](std::int8_t y) { return y != kUnknown; });
+}
+
+PredictTally predict_file(const PredictFlags& flags, const Model& model, const Ranks& ranks) {
   SourceFlags source_flags = flags.source;
   if (source_flags.read.format == "tsv") source_flags.read.format = "csv";
+  if (flags.known_labels) {
+    auto& read = source_flags.read;
+    read.needs_labels = true;
+    // Of a list of tags only what it names is known: the others are what is asked for.
+    if (!read.tags_column.empty() && read.blank_means == "auto") read.blank_means = "unknown";
+  }
   const Source source(source_flags);
   const Dataset& data = source.data();
   if (!flags.quiet) tell(flags.source.path, model.columns().match(data).notes);
   const Selection selection = source.part(part_from_name(flags.part));
+  check_ranks(ranks, selection, flags.source.path);
   const std::size_t views = data.views.size();
   const auto id = [&](std::size_t i) {
     const std::uint32_t at = selection.rows[i];
@@ -209,23 +246,44 @@ PredictTally predict_file(const PredictFlags& flags, const Model& model) {
       if (selection.has(i, v)) return true;
     return false;
   };
+  std::optional<KnownLabels> known;
+  if (flags.known_labels) {
+    known.emplace(selection, model, flags.source.path);
+    if (!flags.quiet) tell(flags.source.path, known->notes());
+  }
   PredictTally tally;
+  const auto known_rows = [&](std::size_t begin, std::size_t count) {
+    Matrix<std::int8_t> rows;
+    if (!known) return rows;
+    rows = known->rows(begin, count);
+    for (std::size_t i = 0; i < count; ++i) tally.known += tells_any(rows.row(i));
+    return rows;
+  };
   tally.items = selection.rows.size();
   for (std::size_t i = 0; i < tally.items; ++i) tally.without_view += !has_view(i);
   const double begun = clock_seconds();
+  if (!ranks.leads()) {
+    model.predict(
+        selection, [](std::size_t, MatrixView<const float>) {}, ranks);
+    return tally;
+  }
   if (flags.out.ends_with(".npy") || flags.out.ends_with(".npz")) {
     Shown shown(flags, model, flags.labels);
     const auto writer = write_scores(flags.out, {tally.items, model.label_names(), id});
-    model.predict(selection, [&](std::size_t begin, MatrixView<const float> block) {
-      shown.set(block);
-      if (flags.labels)
-        std::copy(shown.decided().values().begin(), shown.decided().values().end(),
-                  shown.values().values().begin());
-      for (std::size_t i = 0; i < block.rows; ++i)
-        if (!has_view(begin + i))
-          std::ranges::fill(shown.values().row(i), std::numeric_limits<float>::quiet_NaN());
-      writer->write(shown.values());
-    });
+    model.predict(
+        selection,
+        [&](std::size_t begin, MatrixView<const float> block) {
+          shown.set(block, known_rows(begin, block.rows));
+          if (flags.labels)
+            std::copy(shown.decided().values().begin(), shown.decided().values().end(),
+                      shown.values().values().begin());
+          for (std::size_t i = 0; i < block.rows; ++i)
+            for (std::size_t j = 0; j < block.cols && !has_view(begin + i); ++j)
+              if (!known || shown.known()(i, j) == kUnknown)
+                shown.values()(i, j) = std::numeric_limits<float>::quiet_NaN();
+          writer->write(shown.values());
+        },
+        ranks);
     writer->commit();
   } else {
     const PredictionStyle style = prediction_style(flags, "");
@@ -234,22 +292,26 @@ PredictTally predict_file(const PredictFlags& flags, const Model& model) {
     TextOut out(flags.out);
     out.write(text.header());
     std::string written;
-    model.predict(selection, [&](std::size_t begin, MatrixView<const float> block) {
-      shown.set(block);
-      std::vector<std::string> ids;
-      for (std::size_t i = 0; i < block.rows; ++i) ids.push_back(id(begin + i));
-      written.clear();
-      text.append(written, block.rows, [&](std::size_t i) {
-        PredictionText::Row row;
-        row.id = ids[i];
-        row.id_is_number = data.ids.empty();
-        if (!has_view(begin + i)) return row;
-        row.scores = shown.values().row(i);
-        if (!shown.decided().empty()) row.decided = shown.decided().row(i);
-        return row;
-      });
-      out.write(written);
-    });
+    model.predict(
+        selection,
+        [&](std::size_t begin, MatrixView<const float> block) {
+          shown.set(block, known_rows(begin, block.rows));
+          std::vector<std::string> ids;
+          for (std::size_t i = 0; i < block.rows; ++i) ids.push_back(id(begin + i));
+          written.clear();
+          text.append(written, block.rows, [&](std::size_t i) {
+            PredictionText::Row row;
+            row.id = ids[i];
+            row.id_is_number = data.ids.empty();
+            if (known) row.known = shown.known().row(i);
+            if (!has_view(begin + i)) return row;
+            row.scores = shown.values().row(i);
+            if (!shown.decided().empty()) row.decided = shown.decided().row(i);
+            return row;
+          });
+          out.write(written);
+        },
+        ranks);
     out.commit();
   }
   tally.seconds = clock_seconds() - begun;
@@ -259,6 +321,7 @@ PredictTally predict_file(const PredictFlags& flags, const Model& model) {
 }  // namespace
 
 int predict(const Arguments& arguments) {
+  Ranks& ranks = join_speaking(arguments);
   PredictFlags flags;
   Options options;
   flags.declare(options);
@@ -271,38 +334,53 @@ int predict(const Arguments& arguments) {
       "  lacuna predict photos.safetensors new.npz --top 5 --calibrated --out tags.csv\n"
       "  lacuna predict photos.safetensors - --out - --top 5 < items.jsonl\n"
       "  lacuna predict photos.safetensors new.npz --out - --format long | head\n"
+      "  lacuna predict photos.safetensors tagged.csv --tags-column tags --known-labels --top 5 --out "
+      "more.csv\n"
       "  lacuna predict m.safetensors corel5k.mat --folds folds.mat --fold 0 --part test --out scores.npy\n");
   check_flags(flags, options);
-  if (!is_stream_path(flags.out)) check_writable(flags.out);
+  if (flags.from_stream() && !ranks.alone())
+    fail(Exit::usage,
+         "{}: lines that come in are not divided among {} ranks; start one process, or name a data set",
+         flags.source.path, ranks.size());
+  if (ranks.leads() && !is_stream_path(flags.out)) check_writable(flags.out);
   set_threads(flags.threads);
   set_device(parse_device(flags.device));
+  share_machine(ranks, flags.threads, flags.device);
   const Model model = load_model(flags.model, flags.precision);
   if (flags.calibrated && model.calibration().empty())
     fail(Exit::mismatch,
          "{}: has no calibration: it was trained without validation rows that have known labels",
          flags.model);
-  const PredictTally tally = flags.from_stream() ? predict_stream(flags, model) : predict_file(flags, model);
+  if (flags.known_labels)
+    if (const auto notes = check_label_links(model, flags.model); !flags.quiet) tell(flags.model, notes);
+  const PredictTally tally =
+      flags.from_stream() ? predict_stream(flags, model) : predict_file(flags, model, ranks);
+  if (!ranks.leads()) return 0;
   const auto rate =
       static_cast<std::uint64_t>(static_cast<double>(tally.items) / std::max(tally.seconds, 1e-9));
   if (flags.json) {
-    const nlohmann::json document = {{"schema", "lacuna.predict.1"},
-                                     {"out", flags.out},
-                                     {"items", tally.items},
-                                     {"labels", model.label_names().size()},
-                                     {"without_view", tally.without_view},
-                                     {"bad_lines", tally.bad_lines},
-                                     {"seconds", tally.seconds}};
+    nlohmann::json document = {{"schema", "lacuna.predict.1"},
+                               {"out", flags.out},
+                               {"items", tally.items},
+                               {"labels", model.label_names().size()},
+                               {"without_view", tally.without_view},
+                               {"bad_lines", tally.bad_lines},
+                               {"seconds", tally.seconds}};
+    if (flags.known_labels)
+      document["known_labels"] = {{"items", tally.known}, {"links", model.label_links().about()}};
     fmt::print("{}\n", document.dump(2));
   }
   if (flags.json || flags.quiet) return 0;
   if (tally.without_view > 0)
     fmt::print(stderr, "items without any view, which get no scores: {} of {}\n", tally.without_view,
                tally.items);
+  if (flags.known_labels)
+    fmt::print(stderr, "items that tell labels of themselves: {} of {}\n", tally.known, tally.items);
   if (tally.bad_lines > 0)
     fmt::print(stderr, "lines that could not be read: {} of {}\n", tally.bad_lines,
                tally.items + tally.bad_lines);
-  fmt::print(stderr, "{}: {} rows, {} labels, {} ({} rows/s)\n",
-             flags.out == "-" ? "standard output" : flags.out, tally.items, model.label_names().size(),
+  fmt::print(stderr, "{}: {}, {}, {} ({} rows/s)\n", flags.out == "-" ? "standard output" : flags.out,
+             counted(tally.items, "row"), counted(model.label_names().size(), "label"),
              duration_text(tally.seconds), count_text(rate));
   return 0;
 }

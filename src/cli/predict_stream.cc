@@ -1,4 +1,5 @@
 // Predicting line by line: what is there is read, scored together and written before more is waited for.
+#include <algorithm>
 #include <cstdio>
 
 #include "base/error.h"
@@ -10,7 +11,9 @@
 namespace lacuna::cli {
 
 PredictTally predict_stream(const PredictFlags& flags, const Model& model) {
-  ItemStream items({flags.source.path, flags.source.read, flags.reading, flags.strict, flags.quiet}, model);
+  ItemStream items(
+      {flags.source.path, flags.source.read, flags.reading, flags.strict, flags.quiet, flags.known_labels},
+      model);
   const PredictionStyle style = prediction_style(flags, items.form());
   const PredictionText text(style, model.label_names());
   const bool errors_inside = style.form == PredictionStyle::Form::jsonl;
@@ -20,9 +23,12 @@ PredictTally predict_stream(const PredictFlags& flags, const Model& model) {
   Shown shown(flags, model, style.shows_decisions());
   const double begun = clock_seconds();
   std::string written;
+  std::size_t known = 0;
   while (items.next()) {
     if (items.size() == 0) continue;
-    shown.set(model.predict(items.dataset()));
+    shown.set(model.predict(items.dataset()), items.known());
+    for (std::size_t i = 0; i < shown.known().rows(); ++i)
+      known += std::ranges::any_of(shown.known().row(i), [](std::int8_t y) { return y != kUnknown; });
     written.clear();
     text.append(written, items.size(), [&](std::size_t i) {
       PredictionText::Row row;
@@ -30,6 +36,7 @@ PredictTally predict_stream(const PredictFlags& flags, const Model& model) {
       row.id_is_number = items.block().id_is_number(i);
       row.line = items.line(i);
       row.error = items.error(i);
+      if (flags.known_labels) row.known = shown.known().row(i);
       if (!items.block().has_any(i)) return row;
       row.scores = shown.values().row(i);
       if (!shown.decided().empty()) row.decided = shown.decided().row(i);
@@ -48,7 +55,7 @@ PredictTally predict_stream(const PredictFlags& flags, const Model& model) {
     fail(Exit::data, "{}: {} (--strict ends here; {} items were written)", items.name(), items.broken(),
          items.items());
   items.check_any();
-  return {items.items(), items.without_view(), items.bad_lines(), clock_seconds() - begun};
+  return {items.items(), items.without_view(), items.bad_lines(), known, clock_seconds() - begun};
 }
 
 }  // namespace lacuna::cli

@@ -16,7 +16,8 @@ struct PredictFlags {
   SourceFlags source;
   std::string out, part = "all", labels_by = "thresholds", precision = "model", format = "auto";
   std::int64_t top = 0;
-  bool labels = false, calibrated = false, strict = false, json = false, quiet = false;
+  bool labels = false, calibrated = false, known_labels = false, strict = false, json = false, quiet = false,
+       mpi = false;
   double threshold = -1;
   int threads = 0;
   std::string device = "auto";
@@ -40,7 +41,10 @@ class Shown {
  public:
   Shown(const PredictFlags& flags, const Model& model, bool decisions)
       : flags_(flags), model_(model), decisions_(decisions) {}
-  void set(MatrixView<const float> raw);
+  // `known` (k, c), or empty: labels that the items tell of themselves. They are shown as they are, 1 or 0, and change the
+  // scores of the others.
+  void set(MatrixView<const float> raw, Matrix<std::int8_t> known = {});
+  const Matrix<std::int8_t>& known() const { return known_; }
   Matrix<float>& values() { return values_; }                       // scores, or calibrated probabilities
   const Matrix<std::uint8_t>& decided() const { return decided_; }  // empty where nobody asks for decisions
 
@@ -50,11 +54,12 @@ class Shown {
   bool decisions_;
   Matrix<float> values_;
   Matrix<std::uint8_t> decided_;
+  Matrix<std::int8_t> known_;
 };
 
 // What happened, for stderr or --json.
 struct PredictTally {
-  std::size_t items = 0, without_view = 0, bad_lines = 0;
+  std::size_t items = 0, without_view = 0, bad_lines = 0, known = 0;  // known: items that tell labels
   double seconds = 0;
 };
 PredictTally predict_stream(const PredictFlags& flags, const Model& model);

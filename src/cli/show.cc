@@ -68,6 +68,14 @@ void print_validation(const json& record) {
 }
 
 // One entry per member of an ensemble, or the only one.
+// What --known-labels does with this model.
+std::string links_text(const json& links) {
+  if (links["weight"].get<double>() == 0) return "say nothing about others beyond noise";
+  return fmt::format(
+      "speak for others with weight {:g}: AP {:+.3f} ± {:.3f} on validation rows that tell half of theirs",
+      links["weight"].get<double>(), links["gain"].get<double>(), links["error"].get<double>());
+}
+
 std::string memory_text(const json& memory) {
   std::string text;
   for (const json& one : memory.is_array() ? memory : json::array({memory})) {
@@ -106,6 +114,7 @@ void print_card(const json& card, const ShowFlags& flags) {
       words(card["method"]) + (card["preset"].is_null() ? "" : ", preset " + words(card["preset"])) +
           fmt::format(", {} parameters for prediction", count_text(card["parameters"].get<std::uint64_t>())));
   if (!card["memory"].is_null()) line("memory", memory_text(card["memory"]));
+  if (!card["label_links"].is_null()) line("known labels", links_text(card["label_links"]));
   line("written by", card["version"].is_null() ? "a version before 0.2" : "lacuna " + words(card["version"]));
   line("date", words(card["date"]) + (card["date_from"] == "file" ? " (time of the file)" : ""));
   line("trained on",

@@ -6,6 +6,7 @@
 #include "base/files.h"
 #include "base/text.h"
 #include "base/threads.h"
+#include "cli/counted.h"
 #include "cli/source.h"
 #include "cli/verbs.h"
 #include "data/folder.h"
@@ -77,8 +78,9 @@ int data_simulate(const Arguments& arguments) {
   std::string sizes;
   for (const auto& view : simulated.data.views)
     sizes += fmt::format("{}{} {}", sizes.empty() ? "" : ", ", view.name, view.columns());
-  fmt::print("{}: {} rows, {} labels, {} views ({})\n", out, count_text(simulated.data.rows),
-             simulated.data.label_count(), simulated.data.views.size(), sizes);
+  fmt::print("{}: {}, {}, {} ({})\n", out, counted(simulated.data.rows, "row"),
+             counted(simulated.data.label_count(), "label"), counted(simulated.data.views.size(), "view"),
+             sizes);
   fmt::print("{}: the planted factors, {} shared and {} of each view\n", truth, simulated.shared.cols(),
              simulated.own[0].cols());
   return 0;

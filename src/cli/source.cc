@@ -47,8 +47,7 @@ void check_outputs(const Options& options) {
       list.insert(list.end(), (*many)->begin(), (*many)->end());
   }
   for (const auto& out : outputs)
-    for (const auto& input : inputs)
-      check_apart(out, input);
+    for (const auto& input : inputs) check_apart(out, input);
   for (std::size_t i = 0; i < outputs.size(); ++i)
     for (std::size_t j = i + 1; j < outputs.size(); ++j)
       if (outputs[i] != "-" && outputs[j] != "-" && canonical_path(outputs[i]) == canonical_path(outputs[j]))

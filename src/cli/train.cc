@@ -4,14 +4,16 @@
 #include <filesystem>
 
 #include "base/error.h"
-#include "base/mpi.h"
 #include "base/text.h"
 #include "base/threads.h"
 #include "cli/ceiling.h"
+#include "cli/counted.h"
 #include "cli/date.h"
 #include "cli/learning.h"
+#include "cli/memory_limit.h"
 #include "cli/model_page.h"
 #include "cli/progress.h"
+#include "cli/ranks.h"
 #include "cli/text_out.h"
 #include "cli/training_run.h"
 #include "cli/verbs.h"
@@ -22,11 +24,10 @@
 namespace lacuna::cli {
 namespace {
 
-constexpr const char* kMpi = "mpi";
-
 struct TrainFlags {
   LearningFlags learning;
   RunOptions run;
+  MemoryFlags memory;
   std::string out, report;
   bool json = false, json_events = false, quiet = false, mpi = false;
 
@@ -36,6 +37,7 @@ struct TrainFlags {
     o.add("report", report, "also write a page about the model and its validation rows").metavar("FILE.html");
     o.add("json", json, "one JSON document on stdout at the end");
     run.declare(o);
+    memory.declare(o);
     const auto group = o.group("running");
     o.add("json-events", json_events, "progress as JSON lines on stderr");
     o.add("quiet", quiet, "no progress");
@@ -62,23 +64,6 @@ void check_flags(const LearningFlags& learning, Options& options, const Argument
     fail(Exit::usage, "--patience has no effect with --select last: no epoch is better than another");
 }
 
-// Before anything is said: of several ranks one speaks.
-Ranks& join(const Arguments& arguments) {
-  join_ranks(std::ranges::find(arguments, std::string("--") + kMpi) != arguments.end());
-  Ranks& ranks = joined_ranks();
-  if (ranks.leads()) return ranks;
-  tell_nothing();
-  if (std::freopen("/dev/null", "w", stdout) == nullptr) fail(Exit::failed, "/dev/null cannot be opened");
-  return ranks;
-}
-
-// Ranks of one machine share its processors, and compute there.
-void share_machine(const LearningFlags& learning, const Ranks& ranks) {
-  if (ranks.alone()) return;
-  if (const int share = threads_beside(ranks); learning.threads == 0) set_threads(share);
-  if (learning.device == "auto") set_device({});
-}
-
 nlohmann::json traffic_json(const std::vector<Ranks::Traffic>& traffic) {
   nlohmann::json list = nlohmann::json::array();
   for (const auto& rank : traffic)
@@ -98,7 +83,7 @@ std::pair<std::int64_t, std::int64_t> kept_epoch(const nlohmann::json& history) 
 }  // namespace
 
 int train(const Arguments& arguments) {
-  Ranks& ranks = join(arguments);
+  Ranks& ranks = join_speaking(arguments);
   TrainFlags flags;
   Options options;
   flags.declare(options);
@@ -111,7 +96,7 @@ int train(const Arguments& arguments) {
        "  lacuna train photos.npz --out photos.safetensors\n"
        "  lacuna train corel5k.mat --folds folds.mat --fold 0 --preset authors --out m.safetensors --json\n"
        "  lacuna train photos.npz --out photos.safetensors --resume\n"});
-  share_machine(flags.learning, ranks);
+  share_machine(ranks, flags.learning.threads, flags.learning.device);
   check_flags(flags.learning, options, arguments);
   if (flags.json_events) tell_as_events();
   if (flags.out.empty()) fail(Exit::usage, "lacuna train needs --out MODEL (see lacuna train --help)");
@@ -127,7 +112,16 @@ int train(const Arguments& arguments) {
   if (flags.run.share && model.members_planned() < 2)
     fail(Exit::usage, "--share has no effect: there is one network to learn; --members N makes an ensemble");
   if (flags.run.share && !ranks.alone())
-    fail(Exit::usage, "--share: {} ranks learn one member after the other together; use either", ranks.size());
+    fail(Exit::usage, "--share: {} ranks learn one member after the other together; use either",
+         ranks.size());
+  const std::uint64_t memory_limit = flags.memory.bytes();
+  if (memory_limit > 0 && !ranks.alone())
+    fail(Exit::usage, "--memory-limit: {} ranks hold their rows in memory; use either", ranks.size());
+  if (memory_limit > 0 && !is_file && flags.memory.prepared.empty())
+    fail(Exit::usage,
+         "--memory-limit: {} is no file, so that no prepared rows can lie beside it; name a folder "
+         "with --prepared",
+         flags.out);
   const auto check_files = [&] {
     if (!ranks.leads()) return;
     check_writable(flags.out);
@@ -144,14 +138,19 @@ int train(const Arguments& arguments) {
          ".h5ad "
          "and .h5mu",
          flags.learning.source.path);
+  if (memory_limit > 0) check_in_files(source.data(), flags.learning.source.path, memory_limit);
   const auto [learn, val, bare] = rows_to_learn(flags.learning, source);
 
   Progress progress(flags.json_events && ranks.leads() ? Progress::Style::events
                     : flags.quiet || !ranks.leads()    ? Progress::Style::quiet
                                                        : Progress::Style::automatic);
-  const nlohmann::json print = fingerprint(flags.learning, source, model);
+  nlohmann::json print = fingerprint(flags.learning, source, model);
+  if (memory_limit > 0) print["order"] = "of the file";  // rows are numbered by it, and so are random numbers
   TrainingRun run(flags.run, flags.out, print, progress, ranks);
   run.seed = flags.learning.seed;
+  run.memory_limit = memory_limit;
+  PreparedStore store(flags.memory.prepared.empty() ? flags.out + kPreparedEnding : flags.memory.prepared,
+                      print["data"]);
   RankedFit together(ranks, run);
   FitContext& context = ranks.alone() ? static_cast<FitContext&>(run) : together;
   model.notes() = {{"data", source.data().name},
@@ -195,7 +194,16 @@ int train(const Arguments& arguments) {
     return document;
   };
   try {
-    model.fit(learn, val, context);
+    if (memory_limit > 0) {
+      if (!current_device().cuda) limit_memory(memory_limit);
+      model.fit(learn, val, context, store);
+    } else {
+      model.fit(learn, val, context);
+    }
+  } catch (const std::bad_alloc&) {
+    if (memory_limit == 0) throw;
+    fail(Exit::failed, "--memory-limit {}: the training needs more; allow more, or use a smaller network",
+         flags.memory.limit);
   } catch (const EndedByLeader& ended) {
     return static_cast<int>(ended.code());
   } catch (const Diverged& diverged) {
@@ -211,6 +219,7 @@ int train(const Arguments& arguments) {
   if (!ranks.leads()) return 0;
   const nlohmann::json document = save();
   run.remove_checkpoint();
+  if (memory_limit > 0 && flags.memory.prepared.empty()) store.remove();
   if (!flags.report.empty())
     write_model_page(flags.report, {command_line("train", arguments), flags.learning.source.path, document},
                      model, learn, val);
@@ -226,7 +235,7 @@ int train(const Arguments& arguments) {
   if (kept > 0 && 3 * kept < epochs)
     fmt::print("the best epoch came early: --patience 20 ends a training 20 epochs after its best\n");
   if (model.validation()) {
-    fmt::print("on {} validation rows:", val.rows.size());
+    fmt::print("on {}:", counted(val.rows.size(), "validation row"));
     for (std::size_t i = 0; i < metric_names().size(); ++i)
       if (const double value = model.validation()->values()[i]; std::isnan(value))
         fmt::print("  {} -", metric_names()[i]);

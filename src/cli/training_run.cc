@@ -1,6 +1,5 @@
 #include "cli/training_run.h"
 
-#include <sys/statvfs.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -9,6 +8,7 @@
 #include <cstdio>
 #include <filesystem>
 
+#include "base/disk.h"
 #include "base/error.h"
 #include "base/leftovers.h"
 #include "base/text.h"
@@ -20,18 +20,11 @@ namespace {
 
 constexpr double kTrainingShare = 9;  // seconds of training for a second of writing checkpoints
 constexpr double kAnswer = .5;  // seconds that a signal leaves other ranks to answer; mpirun kills after one
-constexpr const char* kRun = "run";   // key of our part of a checkpoint's metadata
+constexpr const char* kRun = "run";  // key of our part of a checkpoint's metadata
 
 std::atomic<int> caught_signal{0};  // any thread may be the one that the signal interrupts
 void remember(int signal) {
   caught_signal = signal;
-}
-
-std::uint64_t free_bytes(const std::string& path) {
-  const auto folder = std::filesystem::path(path).parent_path();
-  struct statvfs info {};
-  if (statvfs(folder.empty() ? "." : folder.c_str(), &info) != 0) return ~std::uint64_t{0};
-  return std::uint64_t{info.f_bavail} * info.f_frsize;
 }
 
 }  // namespace

@@ -5,6 +5,7 @@
 #include <cuda_runtime.h>
 
 #include <cstdint>
+#include <utility>
 
 #include "cuda/cuda_ops.h"
 
@@ -55,6 +56,31 @@ void in_launches(const List& list, Make&& make, Blocks&& blocks_of, Launch&& lau
 
 inline int blocks_for(std::size_t work, std::size_t per_block) {
   return static_cast<int>((work + per_block - 1) / per_block);
+}
+
+// Launches of a stream overlap where the device can do that: the next one may begin while this one ends. So every kernel
+// first waits for the one before it, and only then lets the next one begin: what came before that one is over.
+extern bool launches_overlap;
+__device__ inline void in_order() {
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
+  asm volatile("griddepcontrol.wait;\n" ::: "memory");
+  asm volatile("griddepcontrol.launch_dependents;\n");
+#endif
+}
+template <class... Parameters, class... Arguments>
+void launch(void (*kernel)(Parameters...), int blocks, int threads, std::size_t shared_bytes, cudaStream_t stream,
+            Arguments&&... arguments) {
+  cudaLaunchAttribute overlap{};
+  overlap.id = cudaLaunchAttributeProgrammaticStreamSerialization;
+  overlap.val.programmaticStreamSerializationAllowed = 1;
+  cudaLaunchConfig_t config{};
+  config.gridDim = dim3(static_cast<unsigned>(blocks));
+  config.blockDim = dim3(static_cast<unsigned>(threads));
+  config.dynamicSmemBytes = shared_bytes;
+  config.stream = stream;
+  config.attrs = &overlap;
+  config.numAttrs = launches_overlap ? 1 : 0;
+  LACUNA_CUDA(cudaLaunchKernelEx(&config, kernel, std::forward<Arguments>(arguments)...));
 }
 
 __device__ inline float sigmoid_of(float x) {

@@ -2,8 +2,10 @@
 // engine goes through one stream, in order; nothing here waits for it but download() and wait().
 #pragma once
 
+#include <cuda.h>
 #include <cuda_runtime.h>
 
+#include <map>
 #include <memory>
 #include <vector>
 
@@ -21,6 +23,8 @@ class DeviceScratch {
   void* memory_ = nullptr;
   std::size_t size_ = 0;
 };
+
+class Returned;
 
 class CudaOps final : public Ops<float> {
  public:
@@ -74,17 +78,40 @@ class CudaOps final : public Ops<float> {
                            double weight) const override;
 
  private:
-  double* known_count(const LabelRows& labels) const;  // on the device
+  const double* known_count(const LabelRows& labels) const;  // on the device
+  double* slot_counts(Slots slots) const;                     // instances, rows with two views or more
   void forward_bf16(std::span<const ForwardJob<float>> jobs) const;
   void backward_bf16(std::span<const BackwardJob<float>> jobs, const UpdateRule& rule) const;
+  // Whether a layer's weights can stream through the multiprocessors (cuda/stream.cuh), and those that can.
+  bool streams(const ForwardJob<float>& job) const;
+  bool streams(const BackwardJob<float>& job) const;
+  const CUtensorMap& weights_map(const MatrixView<const float>& W) const;
+  void stream_forward(std::span<const ForwardJob<float>> jobs) const;
+  void stream_backward(std::span<const BackwardJob<float>> jobs, const UpdateRule& rule) const;
   void forward_f32(std::span<const ForwardJob<float>> jobs) const;
   void backward_f32(std::span<const BackwardJob<float>> jobs, const UpdateRule& rule) const;
 
   mutable std::mutex turn_;
   int device_, multiprocessors_ = 0;
+  bool streaming_ = false;
   Precision precision_;
   cudaStream_t stream_ = nullptr;
+  std::shared_ptr<Returned> returned_;
   mutable DeviceScratch halves_, partial_, counters_, parts_, rows_, counts_, squares_, units_;
+
+  struct MapKey {
+    const float* data;
+    std::size_t rows, cols, stride;
+    auto operator<=>(const MapKey&) const = default;
+  };
+  mutable std::map<MapKey, CUtensorMap> maps_;
+  struct Counted {
+    const void *rows = nullptr, *G = nullptr;
+    std::size_t count = 0;
+    const double* known = nullptr;
+    bool operator==(const Counted&) const = default;
+  };
+  mutable Counted counted_;  // whose known labels have been counted since the last upload
 
   // Pinned memory for uploads, used in turn; an event says when a piece is free again.
   struct Staging {

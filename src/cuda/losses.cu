@@ -1,5 +1,7 @@
 // Losses: value and gradient. A block takes a row and leaves its part of the value; the block that comes last adds
 // the parts in their order.
+#include <algorithm>
+
 #include "cuda/common.cuh"
 
 namespace lacuna::cuda {
@@ -9,6 +11,8 @@ constexpr int kThreads = 256;
 constexpr float kTiny = 1e-12f;  // directions shorter than this have none
 
 int int_of(std::size_t x) { return static_cast<int>(x); }
+// Threads for a row, so that most rows take each of them once.
+int threads_for(std::size_t cols) { return std::clamp(blocks_for(cols, 32) * 32, 64, 512); }
 __device__ std::int64_t place(int row, int stride) { return static_cast<std::int64_t>(row) * stride; }
 
 // How the parts of a loss become its value.
@@ -41,42 +45,49 @@ struct Labels {
   const std::uint8_t* G;
   const std::uint32_t* rows;
   int Y_stride, G_stride, count, cols;
+  const float* weights;  // of labels, or null
+  __device__ float weight(int j) const { return weights != nullptr ? weights[j] : 1.f; }
   __device__ const float* y(int i) const { return Y + place(static_cast<int>(rows[i]), Y_stride); }
   __device__ const std::uint8_t* g(int i) const { return G + place(static_cast<int>(rows[i]), G_stride); }
 };
 Labels labels_of(const LabelRows& l) {
-  return {l.Y.data, l.G.data, l.rows.data(), int_of(l.Y.stride), int_of(l.G.stride), int_of(l.rows.size()), int_of(l.G.cols)};
+  return {l.Y.data, l.G.data, l.rows.data(), int_of(l.Y.stride), int_of(l.G.stride), int_of(l.rows.size()), int_of(l.G.cols),
+          l.weights.empty() ? nullptr : l.weights.data()};
 }
 
-// counts: known labels, instances, rows with two views or more.
+// counts: known labels; or instances and rows with two views or more.
 __global__ void count_kernel(Labels labels, const std::int32_t* slots, int rows, int views, double* counts) {
+  in_order();
   __shared__ double shared[33];
-  double known = 0, instances = 0, several = 0;
-  if (labels.G != nullptr)
-    for (int i = static_cast<int>(threadIdx.x) / 32; i < labels.count; i += static_cast<int>(blockDim.x) / 32) {
+  const int lane = static_cast<int>(threadIdx.x) % 32, warps = static_cast<int>(blockDim.x) / 32;
+  double first = 0, second = 0;
+  if (slots == nullptr) {
+    int known = 0;
+#pragma unroll 4
+    for (int i = static_cast<int>(threadIdx.x) / 32; i < labels.count; i += warps) {
       const std::uint8_t* g = labels.g(i);
-      int own = 0;
-      for (int j = static_cast<int>(threadIdx.x) % 32; j < labels.cols; j += 32) own += g[j];
-      known += own;
+#pragma unroll 8
+      for (int j = lane; j < labels.cols; j += 32) known += g[j];
     }
-  if (slots != nullptr)
+    first = known;
+  } else {
     for (int i = static_cast<int>(threadIdx.x); i < rows; i += static_cast<int>(blockDim.x)) {
       int k = 0;
       for (int v = 0; v < views; ++v) k += slots[i * views + v] != kNoRow;
-      instances += k;
-      several += k >= 2;
+      first += k;
+      second += k >= 2;
     }
-  known = block_sum(known, shared);
-  instances = block_sum(instances, shared);
-  several = block_sum(several, shared);
-  if (threadIdx.x != 0) return;
-  counts[0] = known;
-  counts[1] = instances;
-  counts[2] = several;
+  }
+  first = block_sum(first, shared);
+  if (threadIdx.x == 0) counts[0] = first;
+  if (slots == nullptr) return;
+  second = block_sum(second, shared);
+  if (threadIdx.x == 0) counts[1] = second;
 }
 
 __global__ void bce_kernel(const float* logits, int stride, Labels labels, bool logarithm, float epsilon,
                            const double* known, double all, double weight, float* dlogits, int d_stride, Report to) {
+  in_order();
   __shared__ double shared[33];
   const int i = static_cast<int>(blockIdx.x);
   const double divisor = known != nullptr ? *known : all;
@@ -84,22 +95,24 @@ __global__ void bce_kernel(const float* logits, int stride, Labels labels, bool 
   const float* y = labels.y(i);
   const std::uint8_t* g = labels.g(i);
   double part = 0;
-  for (int j = static_cast<int>(threadIdx.x); j < labels.cols; j += kThreads) {
+  for (int j = static_cast<int>(threadIdx.x); j < labels.cols; j += static_cast<int>(blockDim.x)) {
     const float x = logits[place(i, stride) + j];
-    float slope = 0;
+    float slope = 0, value = 0;
     if (g[j] != 0) {
       if (logarithm) {
         const bool positive = y[j] > .5f;
         const float q = sigmoid_of(positive ? x : -x), log = logf(q + epsilon);
         slope = (log < 0 ? -1.f : 1.f) / (q + epsilon) * q * (1.f - q);
         if (!positive) slope = -slope;
-        part += static_cast<double>(fabsf(log));
+        value = fabsf(log);
       } else {
         slope = sigmoid_of(x) - y[j];
-        part += static_cast<double>(softplus_of(x) - x * y[j]);
+        value = softplus_of(x) - x * y[j];
       }
     }
-    dlogits[place(i, d_stride) + j] = slope * scale;
+    const float w = labels.weight(j);
+    part += static_cast<double>(w * value);
+    dlogits[place(i, d_stride) + j] = w * slope * scale;
   }
   part = block_sum(part, shared);
   report(to, i, part, divisor > 0 ? 1 / divisor : 0);
@@ -107,6 +120,7 @@ __global__ void bce_kernel(const float* logits, int stride, Labels labels, bool 
 
 __global__ void guess_kernel(const float* logits, int stride, Labels labels, const float* guesses, int guess_stride,
                              const double* known, double weight, float* dlogits, int d_stride, Report to) {
+  in_order();
   __shared__ double shared[33];
   const int i = static_cast<int>(blockIdx.x);
   const double divisor = *known;
@@ -114,36 +128,48 @@ __global__ void guess_kernel(const float* logits, int stride, Labels labels, con
   const std::uint8_t* g = labels.g(i);
   const float* guess = guesses + place(static_cast<int>(labels.rows[i]), guess_stride);
   double part = 0;
-  for (int j = static_cast<int>(threadIdx.x); j < labels.cols; j += kThreads) {
+  for (int j = static_cast<int>(threadIdx.x); j < labels.cols; j += static_cast<int>(blockDim.x)) {
     if (g[j] != 0) continue;
     const float x = logits[place(i, stride) + j];
-    part += static_cast<double>(softplus_of(x) - x * guess[j]);
-    dlogits[place(i, d_stride) + j] += (sigmoid_of(x) - guess[j]) * scale;
+    const float w = labels.weight(j);
+    part += static_cast<double>(w * (softplus_of(x) - x * guess[j]));
+    dlogits[place(i, d_stride) + j] += w * (sigmoid_of(x) - guess[j]) * scale;
   }
   part = block_sum(part, shared);
   report(to, i, part, divisor > 0 ? 1 / divisor : 0);
 }
 
 __global__ void view_kernel(const float* logits, int stride, Labels labels, const std::int32_t* slots, int views,
-                            const double* counts, double teacher, double weight, float* view_logits, int view_stride,
+                            const double* known, const double* counts, double teacher, double weight,
+                            float* view_logits, int view_stride,
                             Report to) {
+  in_order();
   __shared__ double shared[33];
   const int i = static_cast<int>(blockIdx.x);
-  const double count = counts[1] * labels.cols, share = counts[0] / (static_cast<double>(labels.count) * labels.cols);
+  const double count = counts[0] * labels.cols, share = *known / (static_cast<double>(labels.count) * labels.cols);
   const float taught = static_cast<float>(teacher), told = share > 0 ? static_cast<float>((1 - teacher) / share) : 0.f;
   const float scale = count > 0 ? static_cast<float>(weight / count) : 0.f;
   const float* y = labels.y(i);
   const std::uint8_t* g = labels.g(i);
   double part = 0;
-  for (int j = static_cast<int>(threadIdx.x); j < labels.cols; j += kThreads) {
-    const float w = g[j] != 0 ? told : 0.f, factor = taught + w,
-                target = taught * sigmoid_of(logits[place(i, stride) + j]) + w * y[j];
-    for (int v = 0; v < views; ++v) {
-      const std::int32_t slot = slots[i * views + v];
-      if (slot == kNoRow) continue;
-      float& x = view_logits[place(slot, view_stride) + j];
-      part += static_cast<double>(factor * softplus_of(x) - target * x);
-      x = (factor * sigmoid_of(x) - target) * scale;
+  for (int j = static_cast<int>(threadIdx.x); j < labels.cols; j += static_cast<int>(blockDim.x)) {
+    const float known_share = g[j] != 0 ? told : 0.f, w = labels.weight(j), factor = w * (taught + known_share),
+                target = w * (taught * sigmoid_of(logits[place(i, stride) + j]) + known_share * y[j]);
+    constexpr int kSome = 8;
+    for (int v0 = 0; v0 < views; v0 += kSome) {
+      float x[kSome];
+      std::int32_t slot[kSome];
+#pragma unroll
+      for (int v = 0; v < kSome; ++v) {
+        slot[v] = v0 + v < views ? slots[i * views + v0 + v] : kNoRow;
+        if (slot[v] != kNoRow) x[v] = view_logits[place(slot[v], view_stride) + j];
+      }
+#pragma unroll
+      for (int v = 0; v < kSome; ++v) {
+        if (slot[v] == kNoRow) continue;
+        part += static_cast<double>(factor * softplus_of(x[v]) - target * x[v]);
+        view_logits[place(slot[v], view_stride) + j] = (factor * sigmoid_of(x[v]) - target) * scale;
+      }
     }
   }
   part = block_sum(part, shared);
@@ -153,6 +179,7 @@ __global__ void view_kernel(const float* logits, int stride, Labels labels, cons
 // Rows to length 1; inverse receives 1/length, or 0 where there is none. A warp a row. `where`: which rows, or null.
 __global__ void unit_kernel(const float* X, int stride, const int* where, const int* used, int rows, int cols, float* Q,
                             float* inverse) {
+  in_order();
   const int r = static_cast<int>(blockIdx.x) * 8 + static_cast<int>(threadIdx.x) / 32, lane = threadIdx.x % 32;
   if (r >= (used != nullptr ? 2 * *used : rows)) return;
   const float* x = X + place(where != nullptr ? where[r] : r, stride);
@@ -165,10 +192,12 @@ __global__ void unit_kernel(const float* X, int stride, const int* where, const 
 
 // Known and positive labels of a row as bits, a warp a row: (b, 2 words).
 __global__ void label_bits_kernel(Labels labels, int words, std::uint32_t* bits) {
+  in_order();
   const int i = static_cast<int>(blockIdx.x) * 8 + static_cast<int>(threadIdx.x) / 32, lane = threadIdx.x % 32;
   if (i >= labels.count) return;
   const float* y = labels.y(i);
   const std::uint8_t* g = labels.g(i);
+#pragma unroll 4
   for (int w = 0; w < words; ++w) {
     const int j = w * 32 + lane;
     const std::uint32_t known = __ballot_sync(0xffffffffu, j < labels.cols && g[j] != 0),
@@ -180,6 +209,7 @@ __global__ void label_bits_kernel(Labels labels, int words, std::uint32_t* bits)
 }
 // T of eq. (5) for row i and all others.
 __global__ void graph_weight_kernel(const std::uint32_t* bits, int b, int words, double eta, float* T) {
+  in_order();
   const int i = static_cast<int>(blockIdx.x);
   const std::uint32_t* own = bits + place(i, 2 * words);
   for (int k = static_cast<int>(threadIdx.x); k < b; k += kThreads) {
@@ -195,25 +225,33 @@ __global__ void graph_weight_kernel(const std::uint32_t* bits, int b, int words,
 }
 __global__ void graph_kernel(const float* Q, const float* inverse, const float* T, int b, int d, bool normalise,
                              double scale, double weight, float* dZ, int stride, Report to) {
+  in_order();
   __shared__ float shared[33];
   __shared__ double wide[33];
-  extern __shared__ float slopes[];  // (d)
+  extern __shared__ float slopes[];  // (groups, d): groups of threads take every so many-th row
   const int i = static_cast<int>(blockIdx.x);
   const float *q = Q + place(i, d), *t = T + place(i, b);
   double degree = 0;
-  for (int k = static_cast<int>(threadIdx.x); k < b; k += kThreads) degree += static_cast<double>(t[k]);
+  for (int k = static_cast<int>(threadIdx.x); k < b; k += static_cast<int>(blockDim.x)) degree += static_cast<double>(t[k]);
   degree = block_sum(degree, wide);
-  float along = 0;
-  for (int j = static_cast<int>(threadIdx.x); j < d; j += kThreads) {
-    float sum = static_cast<float>(degree) * q[j];
+  const int groups = static_cast<int>(blockDim.x) / kThreads, group = static_cast<int>(threadIdx.x) / kThreads;
+  for (int j = static_cast<int>(threadIdx.x) % kThreads; j < d; j += kThreads) {
+    float sum = 0;
 #pragma unroll 8
-    for (int k = 0; k < b; ++k) sum -= t[k] * Q[place(k, d) + j];
+    for (int k = group; k < b; k += groups) sum += t[k] * Q[place(k, d) + j];
+    slopes[group * d + j] = sum;
+  }
+  __syncthreads();
+  float along = 0;
+  for (int j = static_cast<int>(threadIdx.x); j < d; j += static_cast<int>(blockDim.x)) {
+    float sum = static_cast<float>(degree) * q[j];
+    for (int g = 0; g < groups; ++g) sum -= slopes[g * d + j];
     slopes[j] = sum;
     along += q[j] * sum;
   }
   along = block_sum(along, shared);
   const float factor = static_cast<float>(scale * weight), length = normalise ? inverse[i] : 1.f;
-  for (int j = static_cast<int>(threadIdx.x); j < d; j += kThreads) {
+  for (int j = static_cast<int>(threadIdx.x); j < d; j += static_cast<int>(blockDim.x)) {
     const float dq = slopes[j];
     dZ[place(i, stride) + j] += factor * (normalise ? dq - along * q[j] : dq) * length;
   }
@@ -228,11 +266,12 @@ struct Contrast {
   int S_stride, O_stride, dS_stride, dO_stride, views, cols;
   bool mean, self, pairs;
   double factor, epsilon, weight;
-  float *Q, *slopes;  // scratch of each row: (2 views, cols) and (2 views, 2 views)
+  float *Q, *slopes;  // of each row: (2 views, cols) and (2 views, 2 views); null: in shared memory
 };
 __global__ void contrast_kernel(Contrast c, Report to) {
+  in_order();
   __shared__ double A_shared, B_shared;
-  extern __shared__ int places[];  // stack rows of the views that are there, then 2 m inverse lengths
+  extern __shared__ int places[];  // stack rows of the views that are there, 2 m inverse lengths, then slopes and Q
   auto* const inverse = reinterpret_cast<float*>(places + c.views);
   const int i = static_cast<int>(blockIdx.x), lane = threadIdx.x % 32, warp = threadIdx.x / 32, d = c.cols;
   const std::int32_t* slots = c.slots + i * c.views;
@@ -242,18 +281,20 @@ __global__ void contrast_kernel(Contrast c, Report to) {
     if (threadIdx.x == 0) places[k] = slots[v];
     ++k;
   }
-  const double scale = c.factor / (c.mean && c.counts[2] > 0 ? c.counts[2] : 1);
+  const double scale = c.factor / (c.mean && c.counts[1] > 0 ? c.counts[1] : 1);
   if (k < 2) {
     report(to, i, 0, 1);
     return;
   }
   __syncthreads();
   const int h = 2 * k;
-  float* Q = c.Q + static_cast<std::int64_t>(i) * 2 * c.views * d;
-  float* slopes = c.slopes + static_cast<std::int64_t>(i) * 4 * c.views * c.views;
+  float* const slopes =
+      c.Q == nullptr ? inverse + 2 * c.views : c.slopes + static_cast<std::int64_t>(i) * 4 * c.views * c.views;
+  float* const Q = c.Q == nullptr ? slopes + 4 * c.views * c.views : c.Q + static_cast<std::int64_t>(i) * 2 * c.views * d;
   for (int p = warp; p < h; p += 8) {
     const float* x = p < k ? c.S + place(places[p], c.S_stride) : c.O + place(places[p - k], c.O_stride);
     float sum = 0;
+#pragma unroll 4
     for (int j = lane; j < d; j += 32) sum += x[j] * x[j];
     const float length = sqrtf(warp_sum(sum)), factor = length > kTiny ? 1 / length : 0.f;
     for (int j = lane; j < d; j += 32) Q[p * d + j] = x[j] * factor;
@@ -264,22 +305,24 @@ __global__ void contrast_kernel(Contrast c, Report to) {
     const int p = at / h, q = at % h;
     if (q > p) continue;
     float sum = 0;
+#pragma unroll 4
     for (int j = lane; j < d; j += 32) sum += Q[p * d + j] * Q[q * d + j];
     sum = warp_sum(sum);
     if (lane == 0) slopes[p * h + q] = slopes[q * h + p] = sum;
   }
   __syncthreads();
   const double N = c.pairs ? static_cast<double>(k) * k : k, negatives = 3 * N * N - N, positives = N * N - N;
-  if (threadIdx.x == 0) {
+  if (warp == 0) {
     double A = 0, B = 0;
-    for (int p = 0; p < h; ++p)
-      for (int q = 0; q <= p; ++q) {
-        const double times = p == q ? 1 : 2, value = static_cast<double>(slopes[p * h + q]);
-        if (p >= k && p != q) A += times * value * value;
-        if (p < k && (p == q) == c.self) B += times * (value + 1 + c.epsilon) / 2;
-      }
-    A_shared = A / negatives;
-    B_shared = B / positives;
+    for (int at = lane; at < h * h; at += 32) {
+      const int p = at / h, q = at % h;
+      const double value = static_cast<double>(slopes[at]);
+      if ((p >= k || q >= k) && p != q) A += value * value;
+      if (p < k && q < k && (p == q) == c.self) B += (value + 1 + c.epsilon) / 2;
+    }
+    A = warp_sum(A);
+    B = warp_sum(B);
+    if (lane == 0) A_shared = A / negatives, B_shared = B / positives;
   }
   __syncthreads();
   const double A = A_shared, B = B_shared;
@@ -312,6 +355,7 @@ __global__ void contrast_kernel(Contrast c, Report to) {
 
 // Instance contrast of one pair of views. used: rows that have both; where: their places, first all of u.
 __global__ void pair_kernel(const std::int32_t* slots, int rows, int views, int u, int v, int* used, int* where) {
+  in_order();
   if (threadIdx.x != 0) return;
   int a = 0;
   for (int i = 0; i < rows; ++i) a += slots[i * views + u] != kNoRow && slots[i * views + v] != kNoRow;
@@ -325,6 +369,7 @@ __global__ void pair_kernel(const std::int32_t* slots, int rows, int views, int 
 }
 __global__ void instance_kernel(const float* Q, const int* used, int d, double tau, double weight, float* E, bool first,
                                 Report to) {
+  in_order();
   __shared__ float shared[33];
   const int a = *used, h = 2 * a, p = static_cast<int>(blockIdx.x), lane = threadIdx.x % 32, warp = threadIdx.x / 32;
   const double before = first ? 0 : to.parts[p];
@@ -353,6 +398,7 @@ __global__ void instance_kernel(const float* Q, const int* used, int d, double t
 }
 __global__ void instance_back_kernel(const float* Q, const float* inverse, const int* used, const int* where, int d,
                                      const float* E, float* dS, int stride) {
+  in_order();
   __shared__ float shared[33];
   const int h = 2 * *used, p = static_cast<int>(blockIdx.x);
   if (p >= h) return;
@@ -368,6 +414,7 @@ __global__ void instance_back_kernel(const float* Q, const float* inverse, const
     dS[place(where[p], stride) + j] += (slope(j) - along * Q[place(p, d) + j]) * inverse[p];
 }
 __global__ void add_up_kernel(const double* parts, int count, double factor, double* value) {
+  in_order();
   __shared__ double shared[33];
   double sum = 0;
   for (int k = static_cast<int>(threadIdx.x); k < count; k += kThreads) sum += parts[k];
@@ -382,29 +429,46 @@ struct Reconstruction {
   Report to;
 };
 __global__ void reconstruction_kernel(const __grid_constant__ Jobs<Reconstruction> jobs, double batch_rows, double weight) {
+  in_order();
   __shared__ double shared[33];
   int row = static_cast<int>(blockIdx.x);
   const Reconstruction& job = jobs.find(row);
   const double divisor = batch_rows * job.cols;
   const float scale = static_cast<float>(2 * weight / divisor);
   double part = 0;
-  if (row < job.rows)
-    for (int j = static_cast<int>(threadIdx.x); j < job.cols; j += kThreads) {
-      float& y = job.out[place(row, job.out_stride) + j];
-      const float difference = y - job.X[place(row, job.X_stride) + j];
-      part += static_cast<double>(difference * difference);
-      y = scale * difference;
-    }
+  constexpr int kSome = 4;
+  const int step = static_cast<int>(blockDim.x);
+  float* const y = job.out + place(row, job.out_stride);
+  const float* const x = job.X + place(row, job.X_stride);
+  for (int j0 = static_cast<int>(threadIdx.x); row < job.rows && j0 < job.cols; j0 += kSome * step) {
+    float difference[kSome];
+#pragma unroll
+    for (int k = 0; k < kSome; ++k)
+      if (const int j = j0 + k * step; j < job.cols) difference[k] = y[j] - x[j];
+#pragma unroll
+    for (int k = 0; k < kSome; ++k)
+      if (const int j = j0 + k * step; j < job.cols) {
+        part += static_cast<double>(difference[k] * difference[k]);
+        y[j] = scale * difference[k];
+      }
+  }
   part = block_sum(part, shared);
   report(job.to, row, part, 1 / divisor);
 }
 
 }  // namespace
 
-double* CudaOps::known_count(const LabelRows& labels) const {
-  auto* counts = static_cast<double*>(counts_.take(3 * sizeof(double), stream_));
-  count_kernel<<<1, 1024, 0, stream_>>>(labels_of(labels), nullptr, 0, 0, counts);
-  LACUNA_CUDA(cudaGetLastError());
+// Several losses of a step ask for the same labels: they change with an upload only.
+const double* CudaOps::known_count(const LabelRows& labels) const {
+  auto* counts = static_cast<double*>(counts_.take(4 * sizeof(double), stream_));
+  const Counted wanted{labels.rows.data(), labels.G.data, labels.rows.size(), counts};
+  if (!(wanted == counted_)) launch(count_kernel, 1, 1024, 0, stream_, labels_of(labels), nullptr, 0, 0, counts);
+  counted_ = wanted;
+  return counts;
+}
+double* CudaOps::slot_counts(Slots slots) const {
+  auto* counts = static_cast<double*>(counts_.take(4 * sizeof(double), stream_)) + 1;
+  launch(count_kernel, 1, 128, 0, stream_, Labels{}, slots.data, int_of(slots.rows), int_of(slots.cols), counts);
   return counts;
 }
 
@@ -422,31 +486,26 @@ void CudaOps::bce(Input logits, const LabelRows& labels, const BceSettings& sett
                   double* value) const {
   const Report to = report_to(parts_, counters_, stream_, logits.rows, value);
   const double* known = settings.divisor == BceDivisor::known ? known_count(labels) : nullptr;
-  bce_kernel<<<int_of(logits.rows), kThreads, 0, stream_>>>(
-      logits.data, int_of(logits.stride), labels_of(labels), settings.form == BceForm::logarithm,
+  launch(bce_kernel, int_of(logits.rows), threads_for(logits.cols), 0, stream_, logits.data, int_of(logits.stride), labels_of(labels), settings.form == BceForm::logarithm,
       static_cast<float>(settings.epsilon), known, static_cast<double>(logits.rows * logits.cols), weight, dlogits.data,
       int_of(dlogits.stride), to);
-  LACUNA_CUDA(cudaGetLastError());
 }
 
 void CudaOps::guess_loss(Input logits, const LabelRows& labels, Input guesses, double weight, Output dlogits,
                          double* value) const {
   const Report to = report_to(parts_, counters_, stream_, logits.rows, value);
-  guess_kernel<<<int_of(logits.rows), kThreads, 0, stream_>>>(logits.data, int_of(logits.stride), labels_of(labels),
+  launch(guess_kernel, int_of(logits.rows), threads_for(logits.cols), 0, stream_, logits.data, int_of(logits.stride), labels_of(labels),
                                                               guesses.data, int_of(guesses.stride), known_count(labels),
                                                               weight, dlogits.data, int_of(dlogits.stride), to);
-  LACUNA_CUDA(cudaGetLastError());
 }
 
 void CudaOps::view_loss(Input logits, const LabelRows& labels, Slots slots, double teacher_share, double weight,
                         Output view_logits, double* value) const {
   const Report to = report_to(parts_, counters_, stream_, slots.rows, value);
-  auto* counts = static_cast<double*>(counts_.take(3 * sizeof(double), stream_));
-  count_kernel<<<1, 1024, 0, stream_>>>(labels_of(labels), slots.data, int_of(slots.rows), int_of(slots.cols), counts);
-  view_kernel<<<int_of(slots.rows), kThreads, 0, stream_>>>(logits.data, int_of(logits.stride), labels_of(labels),
-                                                            slots.data, int_of(slots.cols), counts, teacher_share,
+  const double* const known = known_count(labels);
+  launch(view_kernel, int_of(slots.rows), threads_for(logits.cols), 0, stream_, logits.data, int_of(logits.stride), labels_of(labels),
+                                                            slots.data, int_of(slots.cols), known, slot_counts(slots), teacher_share,
                                                             weight, view_logits.data, int_of(view_logits.stride), to);
-  LACUNA_CUDA(cudaGetLastError());
 }
 
 void CudaOps::graph_loss(Input Z, const LabelRows& labels, const GraphSettings& settings, double weight, Output dZ,
@@ -457,29 +516,34 @@ void CudaOps::graph_loss(Input Z, const LabelRows& labels, const GraphSettings& 
   auto* T = static_cast<float*>(squares_.take(b * b * sizeof(float), stream_));
   float* inverse = Q + b * d;
   if (settings.normalise) {
-    unit_kernel<<<blocks_for(b, 8), kThreads, 0, stream_>>>(Z.data, int_of(Z.stride), nullptr, nullptr, int_of(b),
+    launch(unit_kernel, blocks_for(b, 8), kThreads, 0, stream_, Z.data, int_of(Z.stride), nullptr, nullptr, int_of(b),
                                                             int_of(d), Q, inverse);
   } else {
     copy(Z, false, {Q, b, d});
   }
   const int words = blocks_for(labels.G.cols, 32);
   auto* bits = static_cast<std::uint32_t*>(rows_.take(b * 2 * static_cast<std::size_t>(words) * 4, stream_));
-  label_bits_kernel<<<blocks_for(b, 8), kThreads, 0, stream_>>>(labels_of(labels), words, bits);
-  graph_weight_kernel<<<int_of(b), kThreads, 0, stream_>>>(bits, int_of(b), words, settings.eta, T);
-  graph_kernel<<<int_of(b), kThreads, d * sizeof(float), stream_>>>(Q, inverse, T, int_of(b), int_of(d), settings.normalise,
+  launch(label_bits_kernel, blocks_for(b, 8), kThreads, 0, stream_, labels_of(labels), words, bits);
+  launch(graph_weight_kernel, int_of(b), kThreads, 0, stream_, bits, int_of(b), words, settings.eta, T);
+  const int groups = d <= 2048 ? 4 : 1;
+  launch(graph_kernel, int_of(b), groups * kThreads, static_cast<std::size_t>(groups) * d * sizeof(float), stream_, Q, inverse, T, int_of(b), int_of(d), settings.normalise,
                                                     (settings.pairwise ? 4. : 2.) / static_cast<double>(b * b), weight,
                                                     dZ.data, int_of(dZ.stride), to);
-  LACUNA_CUDA(cudaGetLastError());
 }
 
 void CudaOps::contrast_loss(Input S, Input O, Slots slots, const ContrastSettings& settings, double weight, Output dS,
                             Output dO, double* value) const {
   const std::size_t b = slots.rows, m = slots.cols, d = S.cols;
   const Report to = report_to(parts_, counters_, stream_, b, value);
-  auto* counts = static_cast<double*>(counts_.take(3 * sizeof(double), stream_));
-  auto* Q = static_cast<float*>(units_.take(b * 2 * m * d * sizeof(float), stream_));
-  auto* slopes = static_cast<float*>(squares_.take(b * 4 * m * m * sizeof(float), stream_));
-  count_kernel<<<1, 1024, 0, stream_>>>(Labels{}, slots.data, int_of(b), int_of(m), counts);
+  const double* const counts = slot_counts(slots);
+  constexpr std::size_t kMostShared = 40 << 10;
+  std::size_t shared = (3 * m + 4 * m * m + 2 * m * d) * sizeof(float);
+  float *Q = nullptr, *slopes = nullptr;
+  if (shared > kMostShared) {
+    shared = 3 * m * sizeof(float);
+    Q = static_cast<float*>(units_.take(b * 2 * m * d * sizeof(float), stream_));
+    slopes = static_cast<float*>(squares_.take(b * 4 * m * m * sizeof(float), stream_));
+  }
   const Contrast c{S.data,
                    O.data,
                    dS.data,
@@ -500,8 +564,7 @@ void CudaOps::contrast_loss(Input S, Input O, Slots slots, const ContrastSetting
                    weight,
                    Q,
                    slopes};
-  contrast_kernel<<<int_of(b), kThreads, m * sizeof(int) + 2 * m * sizeof(float), stream_>>>(c, to);
-  LACUNA_CUDA(cudaGetLastError());
+  launch(contrast_kernel, int_of(b), kThreads, shared, stream_, c, to);
 }
 
 void CudaOps::instance_loss(Input S, Slots slots, double tau, double weight, Output dS, double* value) const {
@@ -515,16 +578,14 @@ void CudaOps::instance_loss(Input S, Slots slots, double tau, double weight, Out
   LACUNA_CUDA(cudaMemsetAsync(to.parts, 0, 2 * b * sizeof(double), stream_));
   for (std::size_t u = 0; u < slots.cols; ++u)
     for (std::size_t v = u + 1; v < slots.cols; ++v) {
-      pair_kernel<<<1, 32, 0, stream_>>>(slots.data, int_of(b), int_of(slots.cols), int_of(u), int_of(v), used, where);
-      unit_kernel<<<blocks_for(2 * b, 8), kThreads, 0, stream_>>>(S.data, int_of(S.stride), where, used, 0, int_of(d), Q,
+      launch(pair_kernel, 1, 32, 0, stream_, slots.data, int_of(b), int_of(slots.cols), int_of(u), int_of(v), used, where);
+      launch(unit_kernel, blocks_for(2 * b, 8), kThreads, 0, stream_, S.data, int_of(S.stride), where, used, 0, int_of(d), Q,
                                                                   inverse);
-      instance_kernel<<<int_of(2 * b), kThreads, 0, stream_>>>(Q, used, int_of(d), tau, weight, E, false, to);
-      instance_back_kernel<<<int_of(2 * b), kThreads, 0, stream_>>>(Q, inverse, used, where, int_of(d), E, dS.data,
+      launch(instance_kernel, int_of(2 * b), kThreads, 0, stream_, Q, used, int_of(d), tau, weight, E, false, to);
+      launch(instance_back_kernel, int_of(2 * b), kThreads, 0, stream_, Q, inverse, used, where, int_of(d), E, dS.data,
                                                                     int_of(dS.stride));
-      LACUNA_CUDA(cudaGetLastError());
     }
-  add_up_kernel<<<1, kThreads, 0, stream_>>>(to.parts, int_of(2 * b), 1, value);
-  LACUNA_CUDA(cudaGetLastError());
+  launch(add_up_kernel, 1, kThreads, 0, stream_, to.parts, int_of(2 * b), 1, value);
 }
 
 void CudaOps::reconstruction_loss(std::span<const ReconstructionJob<float>> list, std::size_t batch_rows,
@@ -546,8 +607,7 @@ void CudaOps::reconstruction_loss(std::span<const ReconstructionJob<float>> list
       },
       [](const Reconstruction& j) { return std::max(1, j.rows); },
       [&](const Jobs<Reconstruction>& jobs, int blocks) {
-        reconstruction_kernel<<<blocks, kThreads, 0, stream_>>>(jobs, static_cast<double>(batch_rows), weight);
-        LACUNA_CUDA(cudaGetLastError());
+        launch(reconstruction_kernel, blocks, kThreads, 0, stream_, jobs, static_cast<double>(batch_rows), weight);
       });
 }
 

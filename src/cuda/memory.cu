@@ -1,6 +1,8 @@
 // Memory, transfers and the order of work.
 #include <cstdio>
+#include <cstdlib>
 #include <cstring>
+#include <map>
 #include <string>
 
 #include "base/random.h"
@@ -8,6 +10,8 @@
 #include "ops/scalar.h"
 
 namespace lacuna::cuda {
+
+bool launches_overlap = true;
 
 void check(cudaError_t code, const char* what) {
   if (code == cudaSuccess) return;
@@ -28,6 +32,34 @@ void check(cudaError_t code, const char* what) {
   }
 }
 
+// Memory that was given back and serves again, of one engine: asking the driver takes longer than a short prediction.
+// What follows in the engine's stream comes after all that used it before.
+class Returned {
+ public:
+  ~Returned() { drop(); }
+  void* take(std::size_t bytes) {
+    const std::lock_guard lock(mutex_);
+    const auto at = blocks_.find(bytes);
+    if (at == blocks_.end()) return nullptr;
+    void* const memory = at->second;
+    blocks_.erase(at);
+    return memory;
+  }
+  void put(std::size_t bytes, void* memory) {
+    const std::lock_guard lock(mutex_);
+    blocks_.emplace(bytes, memory);
+  }
+  void drop() {
+    const std::lock_guard lock(mutex_);
+    for (const auto& [bytes, memory] : blocks_) cudaFree(memory);
+    blocks_.clear();
+  }
+
+ private:
+  std::mutex mutex_;
+  std::multimap<std::size_t, void*> blocks_;
+};
+
 namespace {
 
 std::string gigabytes(std::size_t bytes) {
@@ -36,9 +68,13 @@ std::string gigabytes(std::size_t bytes) {
   return text;
 }
 
-void* device_memory(std::size_t bytes) {
+void* device_memory(std::size_t bytes, Returned* returned = nullptr) {
   void* memory = nullptr;
-  const cudaError_t code = cudaMalloc(&memory, bytes);
+  cudaError_t code = cudaMalloc(&memory, bytes);
+  if (code == cudaErrorMemoryAllocation && returned != nullptr) {
+    returned->drop();
+    code = cudaMalloc(&memory, bytes);
+  }
   if (code == cudaErrorMemoryAllocation) {
     cudaGetLastError();
     std::size_t free = 0, total = 0;
@@ -68,9 +104,14 @@ void* DeviceScratch::take(std::size_t bytes, cudaStream_t stream, bool zeroed) {
   return memory_;
 }
 
-CudaOps::CudaOps(int device, Precision precision) : device_(device), precision_(precision) {
+CudaOps::CudaOps(int device, Precision precision)
+    : device_(device), precision_(precision), returned_(std::make_shared<Returned>()) {
   LACUNA_CUDA(cudaSetDevice(device));
   LACUNA_CUDA(cudaDeviceGetAttribute(&multiprocessors_, cudaDevAttrMultiProcessorCount, device));
+  int major = 0;
+  LACUNA_CUDA(cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, device));
+  if (major < 9) launches_overlap = false;
+  streaming_ = major >= 9 && std::getenv("LACUNA_NO_STREAM") == nullptr;  // TEMPORARY switch
   LACUNA_CUDA(cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking));
   for (auto& staging : staging_) {
     LACUNA_CUDA(cudaMallocHost(reinterpret_cast<void**>(&staging.memory), kStagingBytes));
@@ -91,8 +132,13 @@ CudaOps::~CudaOps() {
 
 std::shared_ptr<void> CudaOps::allocate(std::size_t bytes) const {
   LACUNA_CUDA(cudaSetDevice(device_));
-  void* const memory = device_memory(bytes);
-  std::shared_ptr<void> owner(memory, [](void* p) { cudaFree(p); });
+  counted_ = {};
+  void* memory = returned_->take(bytes);
+  if (memory == nullptr) memory = device_memory(bytes, returned_.get());
+  std::shared_ptr<void> owner(memory, [to = std::weak_ptr(returned_), bytes](void* p) {
+    if (const auto returned = to.lock()) return returned->put(bytes, p);
+    cudaFree(p);
+  });
   LACUNA_CUDA(cudaMemsetAsync(memory, 0, bytes, stream_));
   return owner;
 }
@@ -107,6 +153,7 @@ std::shared_ptr<void> CudaOps::allocate_mapped(std::size_t bytes) const {
 // Short lists go through pinned memory and are not waited for.
 void CudaOps::upload(ByteRows<const std::byte> host, ByteRows<std::byte> to, std::size_t width, std::size_t rows) const {
   LACUNA_CUDA(cudaSetDevice(device_));
+  counted_ = {};
   if (width * rows <= kStagingBytes) {
     Staging& staging = staging_[next_staging_++ % kStagings];
     LACUNA_CUDA(cudaEventSynchronize(staging.free));

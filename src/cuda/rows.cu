@@ -1,4 +1,6 @@
 // Rows, norms and functions of single elements.
+#include <algorithm>
+
 #include "cuda/common.cuh"
 
 namespace lacuna::cuda {
@@ -7,6 +9,8 @@ namespace {
 constexpr int kThreads = 256;
 
 int int_of(std::size_t x) { return static_cast<int>(x); }
+// Threads for a row, so that most rows take each of them once.
+int threads_for(std::size_t cols) { return std::clamp(blocks_for(cols, 32) * 32, 64, 512); }
 __device__ std::int64_t place(int row, int stride) { return static_cast<std::int64_t>(row) * stride; }
 
 // ---- gather: a block takes 256 columns of four rows ----
@@ -19,6 +23,7 @@ struct Gather {
   int source_stride, out_stride, cols, count, total, strips;
 };
 __global__ void gather_kernel(const __grid_constant__ Jobs<Gather> jobs) {
+  in_order();
   int block = static_cast<int>(blockIdx.x);
   const Gather& job = jobs.find(block);
   const int col = block % job.strips * kThreads + static_cast<int>(threadIdx.x);
@@ -35,7 +40,7 @@ __global__ void gather_kernel(const __grid_constant__ Jobs<Gather> jobs) {
   }
 }
 
-// ---- collect and spread: a block a batch row ----
+// ---- collect: a block a batch row; spread: a block an instance ----
 __device__ float row_share(const std::int32_t* slots, int views, bool mean) {
   int k = 0;
   for (int v = 0; v < views; ++v) k += slots[v] != kNoRow;
@@ -43,10 +48,12 @@ __device__ float row_share(const std::int32_t* slots, int views, bool mean) {
 }
 __global__ void collect_kernel(const float* stack, int stack_stride, const std::int32_t* slots, int views, bool mean,
                                bool add, float* out, int out_stride, int cols) {
+  in_order();
   const std::int32_t* own = slots + static_cast<std::int64_t>(blockIdx.x) * views;
   const float factor = row_share(own, views, mean);
   for (int j = static_cast<int>(threadIdx.x); j < cols; j += static_cast<int>(blockDim.x)) {
     float sum = 0;
+#pragma unroll 4
     for (int v = 0; v < views; ++v)
       if (own[v] != kNoRow) sum += stack[place(own[v], stack_stride) + j];
     float& y = out[place(static_cast<int>(blockIdx.x), out_stride) + j];
@@ -55,15 +62,16 @@ __global__ void collect_kernel(const float* stack, int stack_stride, const std::
 }
 __global__ void spread_kernel(const float* rows, int rows_stride, const std::int32_t* slots, int views, bool mean,
                               bool add, float* stack, int stack_stride, int cols) {
-  const std::int32_t* own = slots + static_cast<std::int64_t>(blockIdx.x) * views;
+  in_order();
+  const int row = static_cast<int>(blockIdx.x) / views;
+  const std::int32_t* own = slots + static_cast<std::int64_t>(row) * views;
+  const std::int32_t slot = own[blockIdx.x % static_cast<unsigned>(views)];
+  if (slot == kNoRow) return;
   const float factor = row_share(own, views, mean);
   for (int j = static_cast<int>(threadIdx.x); j < cols; j += static_cast<int>(blockDim.x)) {
-    const float x = factor * rows[place(static_cast<int>(blockIdx.x), rows_stride) + j];
-    for (int v = 0; v < views; ++v) {
-      if (own[v] == kNoRow) continue;
-      float& y = stack[place(own[v], stack_stride) + j];
-      y = add ? y + x : x;
-    }
+    const float x = factor * rows[place(row, rows_stride) + j];
+    float& y = stack[place(slot, stack_stride) + j];
+    y = add ? y + x : x;
   }
 }
 
@@ -84,6 +92,7 @@ __device__ double column_sum(double x, double (*shared)[33]) {
   return sum;
 }
 __global__ void batch_norm_kernel(const __grid_constant__ Jobs<BatchNorm> jobs, double momentum, double epsilon) {
+  in_order();
   __shared__ double shared[8][33];
   int block = static_cast<int>(blockIdx.x);
   const BatchNorm& job = jobs.find(block);
@@ -115,6 +124,7 @@ __global__ void batch_norm_kernel(const __grid_constant__ Jobs<BatchNorm> jobs, 
     job.Y[place(r, job.Y_stride) + col] = factor * (job.U[place(r, job.U_stride) + col] - shift) + b;
 }
 __global__ void batch_norm_apply_kernel(const __grid_constant__ Jobs<BatchNorm> jobs) {
+  in_order();
   int block = static_cast<int>(blockIdx.x);
   const BatchNorm& job = jobs.find(block);
   const int strips = (job.cols + 31) / 32, col = block % strips * 32 + static_cast<int>(threadIdx.x) % 32;
@@ -131,9 +141,10 @@ struct NormBack {
   Learned gamma, beta;
   int U_stride, dY_stride, saved_stride, rows, cols;
   float missing;
-  float* sums;  // of layer norm: (2, cols)
+  float* gamma_before;  // of layer norm: its γ before the step, (cols)
 };
 __global__ void batch_norm_backward_kernel(const __grid_constant__ Jobs<NormBack> jobs) {
+  in_order();
   __shared__ double shared[8][33];
   int block = static_cast<int>(blockIdx.x);
   const NormBack& job = jobs.find(block);
@@ -170,6 +181,7 @@ struct LayerNorm {
   int U_stride, Y_stride, saved_stride, rows, cols;
 };
 __global__ void layer_norm_kernel(const __grid_constant__ Jobs<LayerNorm> jobs, float epsilon) {
+  in_order();
   int block = static_cast<int>(blockIdx.x);
   const LayerNorm& job = jobs.find(block);
   const int lane = threadIdx.x % 32, r = block * 8 + static_cast<int>(threadIdx.x) / 32;
@@ -177,25 +189,30 @@ __global__ void layer_norm_kernel(const __grid_constant__ Jobs<LayerNorm> jobs, 
   const float* u = job.U + place(r, job.U_stride);
   float* y = job.Y + place(r, job.Y_stride);
   float sum = 0;
+#pragma unroll 4
   for (int j = lane; j < job.cols; j += 32) sum += u[j];
   const float mean = warp_sum(sum) / static_cast<float>(job.cols);
   sum = 0;
+#pragma unroll 4
   for (int j = lane; j < job.cols; j += 32) sum += (u[j] - mean) * (u[j] - mean);
   const float inverse = 1 / sqrtf(warp_sum(sum) / static_cast<float>(job.cols) + epsilon);
   if (lane == 0) {
     job.saved[place(r, job.saved_stride)] = mean;
     job.saved[place(r, job.saved_stride) + 1] = inverse;
   }
+#pragma unroll 4
   for (int j = lane; j < job.cols; j += 32) y[j] = job.gamma[j] * ((u[j] - mean) * inverse) + job.beta[j];
 }
-// Sums over the rows of dY û and of dY.
-__global__ void layer_norm_sums_kernel(const __grid_constant__ Jobs<NormBack> jobs) {
+// γ and β learn from the sums over the rows of dY û and of dY; the gradient of U wants γ as it was.
+__global__ void layer_norm_learn_kernel(const __grid_constant__ Jobs<NormBack> jobs) {
+  in_order();
   __shared__ float shared[2][8][32];
   int block = static_cast<int>(blockIdx.x);
   const NormBack& job = jobs.find(block);
   const int lane = threadIdx.x % 32, warp = threadIdx.x / 32, col = block * 32 + lane;
   float g = 0, b = 0;
   if (col < job.cols)
+#pragma unroll 4
     for (int r = warp; r < job.rows; r += 8) {
       const float dy = job.dY[place(r, job.dY_stride) + col];
       g += dy * ((job.U[place(r, job.U_stride) + col] - job.saved[place(r, job.saved_stride)]) *
@@ -208,9 +225,11 @@ __global__ void layer_norm_sums_kernel(const __grid_constant__ Jobs<NormBack> jo
   if (warp > 1 || col >= job.cols) return;
   float sum = 0;
   for (int w = 0; w < 8; ++w) sum += shared[warp][w][lane];
-  job.sums[warp * job.cols + col] = sum;
+  if (warp == 0) job.gamma_before[col] = job.gamma.w[col];
+  (warp == 0 ? job.gamma : job.beta).update(col, sum);
 }
 __global__ void layer_norm_backward_kernel(const __grid_constant__ Jobs<NormBack> jobs) {
+  in_order();
   int block = static_cast<int>(blockIdx.x);
   const NormBack& job = jobs.find(block);
   const int lane = threadIdx.x % 32, r = block * 8 + static_cast<int>(threadIdx.x) / 32;
@@ -219,22 +238,16 @@ __global__ void layer_norm_backward_kernel(const __grid_constant__ Jobs<NormBack
   float* dy = job.dY + place(r, job.dY_stride);
   const float mean = job.saved[place(r, job.saved_stride)], inverse = job.saved[place(r, job.saved_stride) + 1];
   float g = 0, gu = 0;
+#pragma unroll 4
   for (int j = lane; j < job.cols; j += 32) {
-    const float x = job.gamma.w[j] * dy[j];
+    const float x = job.gamma_before[j] * dy[j];
     g += x;
     gu += x * (u[j] - mean);
   }
   const float width = static_cast<float>(job.cols), mean_g = warp_sum(g) / width, mean_gu = warp_sum(gu) * inverse / width;
+#pragma unroll 4
   for (int j = lane; j < job.cols; j += 32)
-    dy[j] = inverse * (job.gamma.w[j] * dy[j] - mean_g - (u[j] - mean) * inverse * mean_gu);
-}
-__global__ void layer_norm_learn_kernel(const __grid_constant__ Jobs<NormBack> jobs) {
-  int block = static_cast<int>(blockIdx.x);
-  const NormBack& job = jobs.find(block);
-  const int col = block * kThreads + static_cast<int>(threadIdx.x);
-  if (col >= job.cols) return;
-  job.gamma.update(col, job.sums[col]);
-  job.beta.update(col, job.sums[job.cols + col]);
+    dy[j] = inverse * (job.gamma_before[j] * dy[j] - mean_g - (u[j] - mean) * inverse * mean_gu);
 }
 
 // ---- dropout: a thread takes the eight columns of one draw ----
@@ -244,6 +257,7 @@ struct Dropout {
   int stride, rows, cols;
 };
 __global__ void dropout_kernel(const __grid_constant__ Jobs<Dropout> jobs) {
+  in_order();
   int block = static_cast<int>(blockIdx.x);
   const Dropout& job = jobs.find(block);
   const int at = block * kThreads + static_cast<int>(threadIdx.x), groups = (job.cols + 7) / 8, r = at / groups,
@@ -257,6 +271,7 @@ __global__ void dropout_kernel(const __grid_constant__ Jobs<Dropout> jobs) {
 // ---- single elements: f(row, column) for all of a matrix ----
 template <class F>
 __global__ void each_kernel(int rows, int cols, F f) {
+  in_order();
   const std::int64_t count = static_cast<std::int64_t>(rows) * cols;
   for (std::int64_t at = static_cast<std::int64_t>(blockIdx.x) * kThreads + threadIdx.x; at < count;
        at += static_cast<std::int64_t>(gridDim.x) * kThreads)
@@ -266,8 +281,7 @@ template <class F>
 void each(std::size_t rows, std::size_t cols, cudaStream_t stream, F f) {
   if (rows == 0 || cols == 0) return;
   const int blocks = std::min(blocks_for(rows * cols, kThreads), 2048);
-  each_kernel<<<blocks, kThreads, 0, stream>>>(int_of(rows), int_of(cols), f);
-  LACUNA_CUDA(cudaGetLastError());
+  launch(each_kernel<F>, blocks, kThreads, 0, stream, int_of(rows), int_of(cols), f);
 }
 
 // A matrix as kernels take it.
@@ -299,25 +313,22 @@ void CudaOps::gather(std::span<const GatherJob<float>> list) const {
       },
       [](const Gather& j) { return j.strips * blocks_for(static_cast<std::size_t>(j.total), 4); },
       [&](const Jobs<Gather>& jobs, int blocks) {
-        gather_kernel<<<blocks, kThreads, 0, stream_>>>(jobs);
-        LACUNA_CUDA(cudaGetLastError());
+        launch(gather_kernel, blocks, kThreads, 0, stream_, jobs);
       });
 }
 
 void CudaOps::collect(Input stack, Slots slots, Share share, bool add, Output out) const {
   if (slots.rows == 0) return;
-  collect_kernel<<<int_of(slots.rows), kThreads, 0, stream_>>>(stack.data, int_of(stack.stride), slots.data,
+  launch(collect_kernel, int_of(slots.rows), threads_for(out.cols), 0, stream_, stack.data, int_of(stack.stride), slots.data,
                                                                int_of(slots.cols), share == Share::mean, add, out.data,
                                                                int_of(out.stride), int_of(out.cols));
-  LACUNA_CUDA(cudaGetLastError());
 }
 
 void CudaOps::spread(Input rows, Slots slots, Share share, bool add, Output stack) const {
-  if (slots.rows == 0) return;
-  spread_kernel<<<int_of(slots.rows), kThreads, 0, stream_>>>(rows.data, int_of(rows.stride), slots.data,
+  if (slots.empty()) return;
+  launch(spread_kernel, int_of(slots.rows * slots.cols), threads_for(rows.cols), 0, stream_, rows.data, int_of(rows.stride), slots.data,
                                                               int_of(slots.cols), share == Share::mean, add, stack.data,
                                                               int_of(stack.stride), int_of(rows.cols));
-  LACUNA_CUDA(cudaGetLastError());
 }
 
 namespace {
@@ -339,7 +350,7 @@ BatchNorm batch_norm(const NormForward<float>& j, const BatchNormSettings& setti
           static_cast<float>(settings.epsilon),
           static_cast<float>(settings.momentum)};
 }
-NormBack norm_back(const NormBackward<float>& j, const UpdateRule& rule, float* sums) {
+NormBack norm_back(const NormBackward<float>& j, const UpdateRule& rule, float* gamma_before) {
   return {j.U.data,
           j.saved.data,
           j.dY.data,
@@ -351,7 +362,7 @@ NormBack norm_back(const NormBackward<float>& j, const UpdateRule& rule, float* 
           int_of(j.U.rows),
           int_of(j.gamma.value.cols),
           static_cast<float>(j.missing),
-          sums};
+          gamma_before};
 }
 template <class Job>
 int strips_of(const Job& j) {
@@ -365,8 +376,7 @@ void CudaOps::batch_norm_forward(std::span<const NormForward<float>> list, const
       list, [&](const NormForward<float>& j) { return batch_norm(j, settings); },
       [](const BatchNorm& j) { return j.rows == 0 ? 0 : strips_of(j); },
       [&](const Jobs<BatchNorm>& jobs, int blocks) {
-        batch_norm_kernel<<<blocks, kThreads, 0, stream_>>>(jobs, settings.momentum, settings.epsilon);
-        LACUNA_CUDA(cudaGetLastError());
+        launch(batch_norm_kernel, blocks, kThreads, 0, stream_, jobs, settings.momentum, settings.epsilon);
       });
 }
 
@@ -375,8 +385,7 @@ void CudaOps::batch_norm_backward(std::span<const NormBackward<float>> list, con
       list, [&](const NormBackward<float>& j) { return norm_back(j, rule, nullptr); },
       [](const NormBack& j) { return strips_of(j); },
       [&](const Jobs<NormBack>& jobs, int blocks) {
-        batch_norm_backward_kernel<<<blocks, kThreads, 0, stream_>>>(jobs);
-        LACUNA_CUDA(cudaGetLastError());
+        launch(batch_norm_backward_kernel, blocks, kThreads, 0, stream_, jobs);
       });
 }
 
@@ -385,8 +394,7 @@ void CudaOps::batch_norm_apply(std::span<const NormForward<float>> list, const B
       list, [&](const NormForward<float>& j) { return batch_norm(j, settings); },
       [](const BatchNorm& j) { return strips_of(j) * blocks_for(static_cast<std::size_t>(j.rows), 64); },
       [&](const Jobs<BatchNorm>& jobs, int blocks) {
-        batch_norm_apply_kernel<<<blocks, kThreads, 0, stream_>>>(jobs);
-        LACUNA_CUDA(cudaGetLastError());
+        launch(batch_norm_apply_kernel, blocks, kThreads, 0, stream_, jobs);
       });
 }
 
@@ -401,33 +409,28 @@ void CudaOps::layer_norm_forward(std::span<const NormForward<float>> list, doubl
       },
       [](const LayerNorm& j) { return blocks_for(static_cast<std::size_t>(j.rows), 8); },
       [&](const Jobs<LayerNorm>& jobs, int blocks) {
-        layer_norm_kernel<<<blocks, kThreads, 0, stream_>>>(jobs, static_cast<float>(epsilon));
-        LACUNA_CUDA(cudaGetLastError());
+        launch(layer_norm_kernel, blocks, kThreads, 0, stream_, jobs, static_cast<float>(epsilon));
       });
 }
 
 void CudaOps::layer_norm_backward(std::span<const NormBackward<float>> list, const UpdateRule& rule) const {
   std::size_t places = 0;
-  for (const auto& j : list) places += 2 * j.gamma.value.cols;
-  auto* const sums = static_cast<float*>(rows_.take(places * sizeof(float), stream_));
+  for (const auto& j : list) places += j.gamma.value.cols;
+  auto* const before = static_cast<float*>(rows_.take(places * sizeof(float), stream_));
   const auto run = [&](auto&& kernel, auto&& blocks_of) {
-    float* next = sums;
+    float* next = before;
     in_launches<NormBack>(
         list,
         [&](const NormBackward<float>& j) {
           float* own = next;
-          next += 2 * j.gamma.value.cols;
+          next += j.gamma.value.cols;
           return norm_back(j, rule, own);
         },
         blocks_of,
-        [&](const Jobs<NormBack>& jobs, int blocks) {
-          kernel<<<blocks, kThreads, 0, stream_>>>(jobs);
-          LACUNA_CUDA(cudaGetLastError());
-        });
+        [&](const Jobs<NormBack>& jobs, int blocks) { launch(kernel, blocks, kThreads, 0, stream_, jobs); });
   };
-  run(layer_norm_sums_kernel, [](const NormBack& j) { return strips_of(j); });
+  run(layer_norm_learn_kernel, [](const NormBack& j) { return strips_of(j); });
   run(layer_norm_backward_kernel, [](const NormBack& j) { return blocks_for(static_cast<std::size_t>(j.rows), 8); });
-  run(layer_norm_learn_kernel, [](const NormBack& j) { return blocks_for(static_cast<std::size_t>(j.cols), kThreads); });
 }
 
 void CudaOps::dropout(double rate, std::span<const DropoutJob<float>> list) const {
@@ -441,8 +444,7 @@ void CudaOps::dropout(double rate, std::span<const DropoutJob<float>> list) cons
         return blocks_for(static_cast<std::size_t>(j.rows) * static_cast<std::size_t>((j.cols + 7) / 8), kThreads);
       },
       [&](const Jobs<Dropout>& jobs, int blocks) {
-        dropout_kernel<<<blocks, kThreads, 0, stream_>>>(jobs);
-        LACUNA_CUDA(cudaGetLastError());
+        launch(dropout_kernel, blocks, kThreads, 0, stream_, jobs);
       });
 }
 

@@ -30,9 +30,9 @@ struct Attribute {
 };
 
 // Takes words, quoted or not, off the front of a line.
-class Words {
+class LineWords {
  public:
-  Words(std::string_view line, std::size_t number, const std::string& where)
+  LineWords(std::string_view line, std::size_t number, const std::string& where)
       : rest_(line), number_(number), where_(where) {}
 
   void skip_blanks() { rest_.remove_prefix(std::min(rest_.size(), rest_.find_first_not_of(" \t"))); }
@@ -76,12 +76,7 @@ class Words {
   const std::string& where_;
 };
 
-std::string lower(std::string text) {
-  for (char& c : text) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
-  return text;
-}
-
-Attribute parse_attribute(Words& words, std::size_t line, const std::string& where) {
+Attribute parse_attribute(LineWords& words, std::size_t line, const std::string& where) {
   Attribute a;
   a.name = utf8_or_latin1(words.word(""));
   if (words.take('{')) {
@@ -196,7 +191,7 @@ class ArffReader {
     std::string_view line;
     std::size_t rows = 0;
     while (lines.next(line)) {
-      Words words(line, lines.number(), path_);
+      LineWords words(line, lines.number(), path_);
       if (words.done()) continue;
       const bool sparse_row = words.rest().starts_with('{');
       if (rows++ == 0) sparse_ = sparse_row;
@@ -221,7 +216,7 @@ class ArffReader {
   void header(Lines& lines) {
     std::string_view line;
     while (lines.next(line)) {
-      Words words(line, lines.number(), path_);
+      LineWords words(line, lines.number(), path_);
       if (words.done()) continue;
       const std::string keyword = lower(words.word(""));
       if (keyword == "@relation") {
@@ -294,7 +289,7 @@ class ArffReader {
     put(a.first, a.zero_one ? (text == "1" ? 1.f : 0.f) : static_cast<float>(at->second));
   }
 
-  void read_dense(Words& words, std::size_t line) {
+  void read_dense(LineWords& words, std::size_t line) {
     const std::size_t begin = values_.size();
     values_.resize(begin + width_);
     for (std::size_t k = 0; k < attributes_.size(); ++k) {
@@ -311,7 +306,7 @@ class ArffReader {
            utf8_or_latin1(words.rest().substr(0, 40)));
   }
 
-  void read_sparse(Words& words, std::size_t line) {
+  void read_sparse(LineWords& words, std::size_t line) {
     words.take('{');
     std::set<std::size_t> named;
     std::string id;

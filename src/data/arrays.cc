@@ -12,8 +12,9 @@ namespace lacuna {
 namespace {
 
 constexpr std::size_t kSizes[] = {1, 1, 1, 2, 2, 4, 4, 8, 8, 2, 4, 8, 0};
-constexpr const char* kNames[] = {"bool",  "int8",   "uint8",   "int16",   "uint16",  "int32", "uint32",
-                                  "int64", "uint64", "float16", "float32", "float64", "text"};
+constexpr const char* kElementNames[] = {"bool",    "int8",    "uint8", "int16",  "uint16",
+                                         "int32",   "uint32",  "int64", "uint64", "float16",
+                                         "float32", "float64", "text"};
 
 void require_matrix(const Array& array, const std::string& where) {
   if (array.type == Element::text)
@@ -56,7 +57,7 @@ std::size_t element_size(Element element) {
   return kSizes[static_cast<std::size_t>(element)];
 }
 const char* element_name(Element element) {
-  return kNames[static_cast<std::size_t>(element)];
+  return kElementNames[static_cast<std::size_t>(element)];
 }
 
 std::uint64_t Array::count() const {

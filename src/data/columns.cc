@@ -10,6 +10,7 @@
 #include "base/text.h"
 #include "base/threads.h"
 #include "data/flat_table.h"
+#include "data/strips.h"
 
 namespace lacuna {
 namespace {
@@ -18,47 +19,40 @@ constexpr const char* kKey = "column_names";
 using Places = std::unordered_map<std::string_view, std::size_t>;
 
 std::vector<float> means_of(const Selection& train, std::size_t v) {
-  constexpr std::size_t kRows = 256;
+  constexpr std::size_t kColumns = 256;
   const View& view = train.data->views[v];
-  const std::size_t n = train.rows.size(), d = view.columns();
+  const std::size_t d = view.columns();
   std::vector<double> sum(d), count(d);
   std::vector<float> row(d);
   // Blocks of columns side by side, rows in their order: the same sums with any number of threads.
   if (!view.sparse()) {
     const auto& table = std::get<Table<float>>(view.features);
-    parallel_for(d, kRows, [&](std::size_t begin, std::size_t end) {
-      for (std::size_t i = 0; i < n; ++i) {
-        if (!train.has(i, v)) continue;
-        const auto values = table.row(train.rows[i]);
-        for (std::size_t j = begin; j < end; ++j)
-          if (std::isfinite(values[j])) sum[j] += double{values[j]}, ++count[j];
-      }
+    for_slabs(view, train.rows, [&](std::size_t first, std::size_t rows) {
+      parallel_for(d, kColumns, [&](std::size_t begin, std::size_t end) {
+        for (std::size_t i = first; i < first + rows; ++i) {
+          if (!train.has(i, v)) continue;
+          const auto values = table.row(train.rows[i]);
+          for (std::size_t j = begin; j < end; ++j)
+            if (std::isfinite(values[j])) sum[j] += double{values[j]}, ++count[j];
+        }
+      });
     });
   } else {
     const auto& csr = std::get<Csr>(view.features);
     double rows = 0;
-    for (std::size_t i = 0; i < n; ++i) {
-      if (!train.has(i, v)) continue;
-      ++rows;
-      for (std::uint64_t k = csr.start(0, train.rows[i]); k < csr.start(0, train.rows[i] + 1); ++k)
-        sum[csr.index(0, k)] += double{csr.value(0, k)};
-    }
+    for_slabs(view, train.rows, [&](std::size_t first, std::size_t slab) {
+      for (std::size_t i = first; i < first + slab; ++i) {
+        if (!train.has(i, v)) continue;
+        ++rows;
+        for (std::uint64_t k = csr.start(0, train.rows[i]); k < csr.start(0, train.rows[i] + 1); ++k)
+          sum[csr.index(0, k)] += double{csr.value(0, k)};
+      }
+    });
     std::ranges::fill(count, rows);
   }
   std::vector<float> means(d);
   for (std::size_t j = 0; j < d; ++j) means[j] = count[j] > 0 ? static_cast<float>(sum[j] / count[j]) : 0.f;
   return means;
-}
-
-// "'a', 'b', 'c' and 12 more".
-std::string some(const std::vector<std::string>& names) {
-  constexpr std::size_t kShown = 4;
-  std::vector<std::string> shown;
-  for (std::size_t i = 0; i < std::min(names.size(), kShown); ++i)
-    shown.push_back(fmt::format("'{}'", names[i]));
-  std::string text = join(shown, ", ");
-  if (names.size() > kShown) text += fmt::format(" and {} more", names.size() - kShown);
-  return text;
 }
 
 bool same_letters(std::string_view a, std::string_view b) {
@@ -102,11 +96,11 @@ std::vector<std::size_t> order_of(const ViewColumns& model, const View& view,
   if (missing.empty() && unknown.empty()) return order;
   std::string what;
   if (!missing.empty())
-    what = fmt::format("{} of the model's {} columns are not there ({})", missing.size(), model.count,
-                       some(missing));
+    what = fmt::format("missing: {} of the model's {} columns ({})", missing.size(), model.count,
+                       some(quoted(missing), 4));
   if (!unknown.empty())
-    what += fmt::format("{}{} of its {} columns are unknown to the model ({})", what.empty() ? "" : "; ",
-                        unknown.size(), view.columns(), some(unknown));
+    what += fmt::format("{}unknown to the model: {} of its {} columns ({})", what.empty() ? "" : "; ",
+                        unknown.size(), view.columns(), some(quoted(unknown), 4));
   if (!missing.empty() && !unknown.empty()) what += did_you_mean(unknown[0], missing);
   if (!missing.empty() && std::ranges::find(ids, missing[0]) != ids.end())
     what += "; its rows are called as the model's columns are: use --transpose";

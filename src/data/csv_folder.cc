@@ -22,13 +22,6 @@ bool is_labels(const std::string& file) {
   return stem == "labels";
 }
 
-std::string some(const std::vector<std::string>& names) {
-  constexpr std::size_t kShown = 6;
-  const auto end = names.begin() + static_cast<std::ptrdiff_t>(std::min(names.size(), kShown));
-  return join({names.begin(), end}, ", ") +
-         (names.size() > kShown ? fmt::format(" and {} more", names.size() - kShown) : "");
-}
-
 bool same_file(const std::string& a, const std::string& b) {
   std::error_code error;
   return fs::equivalent(a, b, error);
@@ -54,10 +47,10 @@ Files list_files(const std::string& path, const ReadOptions& options) {
   std::ranges::sort(unread);
   if (all.empty())
     fail(Exit::data, "{}: has neither a dataset.toml nor CSV or TSV files{}", path,
-         unread.empty() ? "" : fmt::format("; it has {}", some(unread)));
+         unread.empty() ? "" : fmt::format("; it has {}", some(unread, 6)));
   if (!unread.empty())
-    files.notes.push_back(
-        fmt::format("warning: not read: {}; a table is a file .csv, .tsv, .csv.gz or .tsv.gz", some(unread)));
+    files.notes.push_back(fmt::format(
+        "warning: not read: {}; a table is a file .csv, .tsv, .csv.gz or .tsv.gz", some(unread, 6)));
   for (const auto& file : all) {
     const bool chosen = !options.label_file.empty() && same_file(file, options.label_file);
     if (!options.label_file.empty() && !chosen && is_labels(file))

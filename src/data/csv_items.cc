@@ -32,15 +32,6 @@ bool is_column(const std::string& name, const std::vector<ViewShape>& views) {
   });
 }
 
-std::string some(const std::vector<std::string>& names) {
-  constexpr std::size_t kShown = 5;
-  std::vector<std::string> shown(names.begin(),
-                                 names.begin() + static_cast<std::ptrdiff_t>(std::min(kShown, names.size())));
-  for (auto& name : shown) name = "'" + name + "'";
-  return join(shown, ", ") +
-         (names.size() > kShown ? fmt::format(" and {} more", names.size() - kShown) : "");
-}
-
 }  // namespace
 
 CsvItems::CsvItems(std::string_view first_line, const std::vector<ViewShape>& views,
@@ -121,7 +112,7 @@ void CsvItems::match_names(const std::vector<std::string>& cells, const std::vec
   }
   if (!unknown.empty())
     fail(Exit::mismatch, "the model does not know {} of the {} columns: {}{}", unknown.size(), cells.size(),
-         some(unknown), did_you_mean(unknown[0], names));
+         some(quoted(unknown), 5), did_you_mean(unknown[0], names));
   for (std::size_t v = 0; v < views.size(); ++v) {
     std::vector<std::string> missing;
     for (std::size_t j = 0; j < seen[v].size(); ++j)
@@ -129,7 +120,7 @@ void CsvItems::match_names(const std::vector<std::string>& cells, const std::vec
     there_[v] = missing.size() < views[v].columns;
     if (there_[v] != 0 && !missing.empty())
       fail(Exit::mismatch, "view '{}' has {} columns in the model, {} of them are not in the first line: {}",
-           views[v].name, views[v].columns, missing.size(), some(missing));
+           views[v].name, views[v].columns, missing.size(), some(quoted(missing), 5));
   }
 }
 

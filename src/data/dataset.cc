@@ -101,6 +101,20 @@ void check_column_names(const View& view, const std::string& where) {
   }
 }
 
+// body(begin, end) over all rows of a view, by several threads; a pass over a mapped file keeps a slab of it at most.
+void for_row_slabs(const Dataset& data, std::size_t v, FunctionRef<void(std::size_t, std::size_t)> body) {
+  constexpr std::size_t kSlabBytes = std::size_t{32} << 20;
+  const View& view = data.views[v];
+  const std::size_t slab = std::max<std::size_t>(
+      kRowGrain, kSlabBytes / (sizeof(float) * std::max<std::size_t>(view.columns(), 1)));
+  for (std::size_t first = 0; first < data.rows; first += slab) {
+    const std::size_t count = std::min(slab, data.rows - first);
+    parallel_for(count, kRowGrain,
+                 [&](std::size_t begin, std::size_t end) { body(first + begin, first + end); });
+    if (data.rows > slab) release_rows(view, first, count);
+  }
+}
+
 void check_values(const Dataset& data, std::size_t v, const std::string& where) {
   const View& view = data.views[v];
   const auto check_rows = [&](std::size_t begin, std::size_t end) {
@@ -116,15 +130,7 @@ void check_values(const Dataset& data, std::size_t v, const std::string& where) 
       });
     }
   };
-  constexpr std::size_t kSlabBytes = std::size_t{32} << 20;  // a pass over a mapped file keeps no more of it
-  const std::size_t slab = std::max<std::size_t>(
-      kRowGrain, kSlabBytes / (sizeof(float) * std::max<std::size_t>(view.columns(), 1)));
-  for (std::size_t first = 0; first < data.rows; first += slab) {
-    const std::size_t count = std::min(slab, data.rows - first);
-    parallel_for(count, kRowGrain,
-                 [&](std::size_t begin, std::size_t end) { check_rows(first + begin, first + end); });
-    if (data.rows > slab) release_rows(view, first, count);
-  }
+  for_row_slabs(data, v, check_rows);
 }
 
 Csr select_csr(const Csr& from, std::span<const std::uint32_t> rows) {
@@ -151,11 +157,6 @@ Table<T> select_table(const Table<T>& from, std::span<const std::uint32_t> rows)
   Matrix<T> to(rows.size(), from.cols());
   for (std::size_t i = 0; i < rows.size(); ++i) std::ranges::copy(from.row(rows[i]), to.row(i).begin());
   return to;
-}
-
-std::uint64_t mix(std::uint64_t h, std::uint64_t x) {
-  h = (h ^ x) * 0x9E3779B97F4A7C15u;
-  return h ^ (h >> 29);
 }
 
 }  // namespace
@@ -296,13 +297,13 @@ std::string content_hash(const Dataset& data) {
     number(view.columns());
     // Each row has a digest of its own (0 = missing), so that rows can be read in any order by any number of
     // threads.
-    parallel_for(data.rows, kRowGrain, [&](std::size_t begin, std::size_t end) {
+    for_row_slabs(data, v, [&](std::size_t begin, std::size_t end) {
       for (std::size_t i = begin; i < end; ++i) {
         digests[i] = 0;
         if (!data.has(i, v)) continue;
         std::uint64_t h = 1;
         for_row(view, i, [&](std::size_t j, float x) {
-          if (x != 0) h = mix(h, std::uint64_t{j} << 32 | std::bit_cast<std::uint32_t>(x));
+          if (x != 0) h = mix_hash(h, std::uint64_t{j} << 32 | std::bit_cast<std::uint32_t>(x));
         });
         digests[i] = h | 1;
       }

@@ -16,7 +16,7 @@
 
 namespace lacuna {
 
-constexpr std::int8_t kUnknown = -1;  // a label that nobody has told us
+constexpr std::int8_t kUnknown = -1;             // a label that nobody has told us
 constexpr const char* kSingleView = "features";  // the view of a table that was read alone
 
 // Compressed sparse rows: row i holds columns index[start[i]..start[i+1]) in rising order, each once.
@@ -26,6 +26,13 @@ struct Csr {
   Table<float> value;          // (1, nonzeros)
   std::size_t columns = 0;
 };
+
+// A vector is a column when it is read; the parts of sparse rows are rows.
+template <class T>
+Table<T> as_row(Matrix<T> matrix) {
+  auto owner = std::make_shared<Matrix<T>>(std::move(matrix));
+  return {owner, MatrixView<const T>(owner->data(), 1, owner->rows() * owner->cols())};
+}
 
 struct View {
   std::string name;

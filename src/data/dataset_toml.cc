@@ -65,13 +65,9 @@ class Keys {
   std::vector<std::string> known_;
 };
 
-const std::vector<std::string> kTableKeys = {"name",      "file", "format", "variable", "transpose", "header",
-                                             "id_column", "ids",  "use",    "columns",  "empty",     "ignore"};
-
-std::vector<std::string> with(std::vector<std::string> keys, std::initializer_list<const char*> more) {
-  keys.insert(keys.end(), more.begin(), more.end());
-  return keys;
-}
+const std::vector<std::string> kTableKeys = {"name",      "file",    "format",    "variable",
+                                             "transpose", "header",  "id_column", "ids",
+                                             "use",       "columns", "empty",     "ignore"};
 
 class TomlReader {
  public:
@@ -102,9 +98,11 @@ class TomlReader {
       read_labels(*labels->as_table());
     }
     std::optional<std::uint64_t> numbers;
-    if (const auto n = keys.get<std::int64_t>("row_numbers", -1); n >= 0) numbers = static_cast<std::uint64_t>(n);
+    if (const auto n = keys.get<std::int64_t>("row_numbers", -1); n >= 0)
+      numbers = static_cast<std::uint64_t>(n);
     Dataset data = join_.finish(
-        keys.has("ids") && !numbers ? read_names(file(keys.text("ids"))) : std::vector<std::string>(), numbers);
+        keys.has("ids") && !numbers ? read_names(file(keys.text("ids"))) : std::vector<std::string>(),
+        numbers);
     data.name = keys.text("name");
     data.source = keys.text("source");
     data.licence = keys.text("licence");
@@ -112,7 +110,8 @@ class TomlReader {
     if (const auto rows = keys.get<std::int64_t>("rows", -1);
         rows >= 0 && static_cast<std::uint64_t>(rows) != data.rows)
       fail(Exit::data, "{}: says {} rows, the files have {}", path_, rows, data.rows);
-    const bool trusted = options_.allow_non_finite || (keys.get<bool>("checked", false) && join_.arrays_only());
+    const bool trusted =
+        options_.allow_non_finite || (keys.get<bool>("checked", false) && join_.arrays_only());
     data.check(path_, trusted ? Dataset::Scan::shapes : Dataset::Scan::values);
     return data;
   }
@@ -177,8 +176,8 @@ class TomlReader {
     View view{view_spec.name, std::move(csr), {}, keys.has("type") ? keys.text("type") : "float32"};
     check_sparse(view, path_);  // before rows are joined
     if (!view_spec.columns_file.empty()) view.column_names = read_names(view_spec.columns_file);
-    join_.add_view(std::move(view), view_spec.ids_file.empty() ? std::vector<std::string>()
-                                                               : read_names(view_spec.ids_file));
+    join_.add_view(std::move(view),
+                   view_spec.ids_file.empty() ? std::vector<std::string>() : read_names(view_spec.ids_file));
   }
 
   void read_labels(const toml::table& table) {

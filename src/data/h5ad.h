@@ -38,8 +38,6 @@ class Frame {
   bool compound_ = false;  // anndata 0.6: one dataset of records
 };
 
-std::string some(std::vector<std::string> names, std::size_t most);  // the first of many, for a message
-
 bool is_frame(Hdf5File& file, const std::string& at);
 // Texts at `at`: a dataset of texts or whole numbers, or a group of categories or of texts with a mask.
 std::vector<std::string> texts_at(Hdf5File& file, const std::string& at);

@@ -100,13 +100,6 @@ void hide(FrameColumn& column, const Array& mask, const std::string& where) {
 
 }  // namespace
 
-std::string some(std::vector<std::string> names, std::size_t most) {
-  if (names.empty()) return "none";
-  const std::size_t more = names.size() > most ? names.size() - most : 0;
-  names.resize(names.size() - more);
-  return join(names, ", ") + (more > 0 ? fmt::format(" and {} more", more) : "");
-}
-
 bool is_frame(Hdf5File& file, const std::string& at) {
   return file.is_group(at) && file.text_attribute(at, "encoding-type") == "dataframe";
 }

@@ -11,12 +11,6 @@
 namespace lacuna {
 namespace {
 
-template <class T>
-Table<T> as_row(Matrix<T> matrix) {  // a vector is a column when read; sparse parts are rows
-  auto owner = std::make_shared<Matrix<T>>(std::move(matrix));
-  return {owner, MatrixView<const T>(owner->data(), 1, owner->rows() * owner->cols())};
-}
-
 // Whether the columns of each row rise. Throws where one lies outside the matrix.
 bool sorted_rows(const Csr& csr, const char* what, const std::string& where) {
   std::atomic<bool> sorted = true;

@@ -13,7 +13,7 @@
 namespace lacuna {
 namespace {
 
-constexpr const char* kBlock = "MuData (format-version=0.1.0;creator=lacuna)";  // mudata looks for it
+constexpr const char* kUserBlock = "MuData (format-version=0.1.0;creator=lacuna)";  // mudata looks for it
 constexpr std::uint64_t kBlockSize = 512;
 
 std::vector<std::string> numbers(std::size_t count) {
@@ -33,9 +33,9 @@ std::vector<std::string> keys_for(const std::vector<std::string>& names, const s
   return keys;
 }
 
-class Writer {
+class H5adWriter {
  public:
-  Writer(const Dataset& data, const AtomicFile& file, const std::string& path, std::uint64_t user_block)
+  H5adWriter(const Dataset& data, const AtomicFile& file, const std::string& path, std::uint64_t user_block)
       : data_(data), file_(file.temporary(), path, user_block) {}
 
   void h5ad() {
@@ -260,16 +260,16 @@ void write_h5ad_dataset(const Dataset& data, const std::string& path) {
       fail(Exit::usage, "{}: item {} misses the view '{}', and .h5ad has a row for every item; write .h5mu",
            path, i, data.views[0].name);
   AtomicFile file(path);
-  Writer(data, file, path, 0).h5ad();
+  H5adWriter(data, file, path, 0).h5ad();
   file.reopen();
   file.commit();
 }
 
 void write_h5mu_dataset(const Dataset& data, const std::string& path) {
   AtomicFile file(path);
-  Writer(data, file, path, kBlockSize).h5mu();
+  H5adWriter(data, file, path, kBlockSize).h5mu();
   file.reopen();
-  file.write(kBlock);  // at its front
+  file.write(kUserBlock);  // at its front
   file.commit();
 }
 

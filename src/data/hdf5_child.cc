@@ -15,7 +15,7 @@
 namespace lacuna::hdf5 {
 namespace {
 
-constexpr std::uint64_t kBlock = std::uint64_t{4} << 20;  // bytes that are read and sent at once
+constexpr std::uint64_t kSentBytes = std::uint64_t{4} << 20;  // bytes that are read and sent at once
 constexpr std::uint64_t kTimes = 16;  // how often a file may be read over, through several links to one place
 constexpr std::uint64_t kTexts = 1024;                    // texts that are read at once
 constexpr std::uint64_t kSpare = std::uint64_t{1} << 20;  // a small promise is always believed
@@ -384,7 +384,7 @@ class Server {
       checked_count({chunk[0], dims.size() < 2 ? 1 : chunk[1]}, in_file, bytes_);
     }
     // Whole chunks, first side by side and then below each other.
-    const std::uint64_t most = memory.pointers ? kTexts * sizeof(char*) : kBlock;
+    const std::uint64_t most = memory.pointers ? kTexts * sizeof(char*) : kSentBytes;
     const auto grow = [&](std::uint64_t& side, std::uint64_t limit) {
       const std::uint64_t fit = most / (blocks.rows * blocks.cols * memory.size);
       if (fit >= 2) side = std::min(limit, side * fit);

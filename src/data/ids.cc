@@ -12,10 +12,6 @@
 namespace lacuna {
 namespace {
 
-bool is_digit(char c) {
-  return c >= '0' && c <= '9';
-}
-
 // Small letters and digits alone; bytes of UTF-8 are kept.
 std::string plain(std::string_view text) {
   std::string out;
@@ -50,27 +46,27 @@ bool opens(std::string_view part, std::string_view id) {
          std::isalnum(static_cast<unsigned char>(id[part.size()])) == 0;
 }
 
-using Words = std::vector<std::string>;
+using WordList = std::vector<std::string>;
 
-bool contains(const Words& words, std::string_view word) {
+bool contains(const WordList& words, std::string_view word) {
   return std::ranges::find(words, word) != words.end();
 }
 
 // Words that make a header one of ids; those that do so behind a person or a sample (Proben-Nr); those that say nothing.
-const Words kIdWords = {"id",         "ids",       "uid",  "uuid",  "guid", "barcode", "barcodes",
-                        "identifier", "accession", "name", "names", "iid",  "ptid",    "mrn"};
-const Words kNumberWords = {"nr", "no", "num", "number", "nummer"};
-const Words kPrefixes = {"bcr", "tcga", "gdc", "geo", "ref", "tumor", "tumour", "unique", "original"};
+const WordList kIdWords = {"id",         "ids",       "uid",  "uuid",  "guid", "barcode", "barcodes",
+                           "identifier", "accession", "name", "names", "iid",  "ptid",    "mrn"};
+const WordList kNumberWords = {"nr", "no", "num", "number", "nummer"};
+const WordList kPrefixes = {"bcr", "tcga", "gdc", "geo", "ref", "tumor", "tumour", "unique", "original"};
 // What rows are. The last ones are of rows that should be columns; whoever joins tables finds that out by their ids.
-const Words kPeople = {"sample", "patient", "subject",    "donor",   "specimen", "participant",
-                       "person", "proband", "individual", "aliquot", "proben",   "patienten"};
-const Words kThings = {"case",   "item",       "entity",     "cell",  "submitter", "image",
-                       "file",   "record",     "gene",       "probe", "feature",   "protein",
-                       "symbol", "genesymbol", "hugosymbol", "cpg"};
+const WordList kPeople = {"sample", "patient", "subject",    "donor",   "specimen", "participant",
+                          "person", "proband", "individual", "aliquot", "proben",   "patienten"};
+const WordList kThings = {"case",   "item",       "entity",     "cell",  "submitter", "image",
+                          "file",   "record",     "gene",       "probe", "feature",   "protein",
+                          "symbol", "genesymbol", "hugosymbol", "cpg"};
 
 // "Sample_ID", "sampleID" and "sample id" are the words sample and id.
-Words words_of(std::string_view header) {
-  Words words(1);
+WordList words_of(std::string_view header) {
+  WordList words(1);
   bool small = false;  // the letter before
   for (const char c : header) {
     const auto byte = static_cast<unsigned char>(c);
@@ -96,9 +92,9 @@ std::string thing_of(const std::string& word) {
 
 // Headers of ids that do not say of what.
 bool says_nothing(const std::string& header) {
-  static const Words kNothing = {"id",    "ids",   "unnamed0", "rowname",    "rownames",
-                                 "row",   "index", "key",      "identifier", "name",
-                                 "names", "uid",   "uuid",     "barcode",    "idref"};
+  static const WordList kNothing = {"id",    "ids",   "unnamed0", "rowname",    "rownames",
+                                    "row",   "index", "key",      "identifier", "name",
+                                    "names", "uid",   "uuid",     "barcode",    "idref"};
   return trim(header).empty() || contains(kNothing, plain(header));
 }
 
@@ -115,7 +111,7 @@ std::size_t parts(const Dataset& data, std::size_t i, std::vector<bool>& has) {
 
 std::string meaning_of_id(const std::string& header) {
   if (says_nothing(header)) return "";
-  const Words words = words_of(header);
+  const WordList words = words_of(header);
   if (words.empty()) return header;  // "#" or "%" is a name, an empty header is none
   std::string rest;
   for (const auto& word : words) {
@@ -128,14 +124,14 @@ std::string meaning_of_id(const std::string& header) {
 
 bool is_id_name(const std::string& header) {
   if (says_nothing(header) || is_sure_id_name(header)) return true;
-  const Words words = words_of(header);
+  const WordList words = words_of(header);
   return !words.empty() && std::ranges::all_of(words, [](const std::string& word) {
     return contains(kIdWords, word) || contains(kPrefixes, word) || !thing_of(word).empty();
   });
 }
 
 bool is_sure_id_name(const std::string& header) {
-  const Words words = words_of(header);
+  const WordList words = words_of(header);
   if (words.empty()) return false;
   const auto bare = [](const std::string& word) {
     return contains(kIdWords, word) && word != "name" && word != "names";
@@ -152,8 +148,8 @@ bool is_sure_id_name(const std::string& header) {
 }
 
 bool is_row_number_name(const std::string& header) {
-  static const Words kNames = {"",         "index",     "row",   "rows",    "rowname",
-                               "rownames", "rownumber", "rowid", "rowindex"};
+  static const WordList kNames = {"",         "index",     "row",   "rows",    "rowname",
+                                  "rownames", "rownumber", "rowid", "rowindex"};
   const std::string name = plain(header);
   if (name.empty() && !trim(header).empty()) return false;
   return contains(kNames, name) || name.starts_with("unnamed") || trim(header) == "X" ||

@@ -9,19 +9,19 @@
 #include <numeric>
 #include <unordered_map>
 
+#include "base/files.h"
 #include "base/text.h"
 #include "base/threads.h"
 #include "data/ids.h"
 #include "data/prepare.h"
+#include "data/rates.h"
+#include "data/release.h"
 
 namespace lacuna {
 namespace {
 
-constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
-
-double share(double part, double whole) {
-  return whole > 0 ? part / whole : 0;
-}
+constexpr std::size_t kPiece = 256;  // rows of a mapped view that a thread keeps
+constexpr double kNoValue = std::numeric_limits<double>::quiet_NaN();
 
 // "1 row has", "2 rows have".
 std::string many(std::uint64_t count, const char* one, const char* several) {
@@ -30,12 +30,6 @@ std::string many(std::uint64_t count, const char* one, const char* several) {
 
 std::string percent(double value) {
   return fmt::format("{:.1f} %", 100 * value);
-}
-
-std::string some(const std::vector<std::string>& names) {
-  constexpr std::size_t kShown = 12;
-  std::string text = join({names.begin(), names.begin() + static_cast<std::ptrdiff_t>(std::min(kShown, names.size()))}, ", ");
-  return names.size() > kShown ? fmt::format("{} and {} more", text, names.size() - kShown) : text;
 }
 
 // What one chunk of rows says about a view; chunks are merged in order.
@@ -107,7 +101,7 @@ double sample_median(const Dataset& data, std::size_t v) {
     std::copy_if(row.begin(), row.end(), std::back_inserter(values),
                  [](float x) { return std::isfinite(x); });
   }
-  if (values.empty()) return kNaN;
+  if (values.empty()) return kNoValue;
   const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
   std::nth_element(values.begin(), middle, values.end());
   return static_cast<double>(*middle);
@@ -122,10 +116,14 @@ ViewReport report_view(const Dataset& data, std::size_t v) {
     sums.first.resize(columns);
     sums.state.resize(columns);
     std::vector<float> row(columns);
-    for (std::size_t i = begin; i < end; ++i) {
-      if (!data.has(i, v)) continue;
-      view.copy_row(i, row);
-      sums.add_row(row, i);
+    for (std::size_t first = begin; first < end; first += kPiece) {
+      const std::size_t piece_end = std::min(first + kPiece, end);
+      for (std::size_t i = first; i < piece_end; ++i) {
+        if (!data.has(i, v)) continue;
+        view.copy_row(i, row);
+        sums.add_row(row, i);
+      }
+      release_rows(view, first, piece_end - first);
     }
   });
   Sums total;
@@ -142,10 +140,10 @@ ViewReport report_view(const Dataset& data, std::size_t v) {
   const auto values = static_cast<double>(total.values);
   r.density = share(static_cast<double>(total.nonzero), values);
   const bool any = total.values > 0;
-  r.min = any ? static_cast<double>(total.min) : kNaN;
-  r.max = any ? static_cast<double>(total.max) : kNaN;
-  r.mean = any ? total.sum / values : kNaN;
-  r.deviation = any ? std::sqrt(std::max(0., total.squares / values - r.mean * r.mean)) : kNaN;
+  r.min = any ? static_cast<double>(total.min) : kNoValue;
+  r.max = any ? static_cast<double>(total.max) : kNoValue;
+  r.mean = any ? total.sum / values : kNoValue;
+  r.deviation = any ? std::sqrt(std::max(0., total.squares / values - r.mean * r.mean)) : kNoValue;
   r.median = sample_median(data, v);
   r.constant_columns = static_cast<std::uint64_t>(
       std::count_if(total.state.begin(), total.state.end(), [](std::uint8_t s) { return s < 2; }));
@@ -156,20 +154,15 @@ ViewReport report_view(const Dataset& data, std::size_t v) {
   return r;
 }
 
-std::uint64_t mix(std::uint64_t hash, std::uint64_t word) {
-  hash = (hash ^ word) * 0x9E3779B97F4A7C15u;
-  return hash ^ (hash >> 29);
-}
-
 // Equal rows give equal hashes: the same views, bit for bit the same features (-0 counts as 0).
 std::uint64_t row_hash(const Dataset& data, std::size_t i, std::vector<float>& row) {
   std::uint64_t hash = 0;
   for (std::size_t v = 0; v < data.views.size(); ++v) {
     if (!data.has(i, v)) continue;
-    hash = mix(hash, v);
+    hash = mix_hash(hash, v);
     row.resize(data.views[v].columns());
     data.views[v].copy_row(i, row);
-    for (const float x : row) hash = mix(hash, std::bit_cast<std::uint32_t>(x + 0.f));
+    for (const float x : row) hash = mix_hash(hash, std::bit_cast<std::uint32_t>(x + 0.f));
   }
   return hash;
 }
@@ -192,7 +185,7 @@ bool same_row(const Dataset& data, std::size_t a, std::size_t b) {
 void count_duplicates(const Dataset& data, Report& report) {
   std::vector<std::uint64_t> hashes(data.rows);
   std::vector<std::uint8_t> bare(data.rows);  // rows without any view repeat nothing
-  parallel_for(data.rows, 64, [&](std::size_t begin, std::size_t end) {
+  parallel_for(data.rows, kPiece, [&](std::size_t begin, std::size_t end) {
     std::vector<float> row;
     for (std::size_t i = begin; i < end; ++i) {
       bare[i] = 1;
@@ -200,6 +193,7 @@ void count_duplicates(const Dataset& data, Report& report) {
         if (data.has(i, v)) bare[i] = 0;
       hashes[i] = row_hash(data, i, row);
     }
+    for (const View& view : data.views) release_rows(view, begin, end - begin);
   });
   std::unordered_multimap<std::uint64_t, std::size_t> seen;  // first rows of each kind
   for (std::size_t i = 0; i < data.rows; ++i) {
@@ -288,10 +282,11 @@ void advise_ids(const Dataset& data, Report& report) {
   std::vector<std::string> pairs;
   for (std::size_t k = 0; k < std::min(kShown, report.misspelt.size()); ++k)
     pairs.push_back(fmt::format("'{}' and '{}'", report.misspelt[k].second, report.misspelt[k].first));
-  if (report.misspelt.size() > kShown) pairs.push_back(fmt::format("{} more", report.misspelt.size() - kShown));
-  report.advice.push_back(
-      fmt::format("{} of ids may be one item that is spelt in two ways, its views and labels on different rows: {}",
-                  many(report.misspelt.size(), "pair", "pairs"), join(pairs, ", ")));
+  if (report.misspelt.size() > kShown)
+    pairs.push_back(fmt::format("{} more", report.misspelt.size() - kShown));
+  report.advice.push_back(fmt::format(
+      "{} of ids may be one item that is spelt in two ways, its views and labels on different rows: {}",
+      many(report.misspelt.size(), "pair", "pairs"), join(pairs, ", ")));
 }
 
 void advise_labels(const Report& r, std::vector<std::string>& advice) {
@@ -306,16 +301,17 @@ void advise_labels(const Report& r, std::vector<std::string>& advice) {
   const auto c = r.labels.size();
   if (!never.empty())
     advice.push_back(fmt::format("{} of {} labels without a known positive: they cannot be learned ({})",
-                                 never.size(), c, some(never)));
+                                 never.size(), c, some(never, 12)));
   if (rare > 0)
     advice.push_back(fmt::format(
         "{} of {} labels with fewer than {} known positives: hard to learn, and their figures jump from "
         "split to split",
         rare, c, kRare));
   if (!no_negative.empty())
-    advice.push_back(fmt::format("{} of {} labels without a known negative: nothing tells where they end ({}); if "
-                                 "blank means no, say --blank-means no",
-                                 no_negative.size(), c, some(no_negative)));
+    advice.push_back(
+        fmt::format("{} of {} labels without a known negative: nothing tells where they end ({}); if "
+                    "blank means no, say --blank-means no",
+                    no_negative.size(), c, some(no_negative, 12)));
   const double bare = share(static_cast<double>(r.rows_without_positive), static_cast<double>(r.rows));
   if (r.rows_without_positive > 0)
     advice.push_back(fmt::format("{} no known positive label ({})",

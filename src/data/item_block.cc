@@ -4,9 +4,21 @@
 
 namespace lacuna {
 
-ItemBlock::ItemBlock(std::vector<ViewShape> views, std::size_t capacity)
-    : views_(std::move(views)), present_(capacity, views_.size()), ids_(capacity), numbers_(capacity) {
+ItemBlock::ItemBlock(std::vector<ViewShape> views, std::size_t capacity, std::vector<std::string> labels)
+    : views_(std::move(views)),
+      present_(capacity, views_.size()),
+      ids_(capacity),
+      numbers_(capacity),
+      labels_(std::move(labels)),
+      known_(capacity, labels_.size()) {
   for (const auto& view : views_) features_.emplace_back(capacity, view.columns);
+  for (std::size_t j = 0; j < labels_.size(); ++j) label_places_.emplace(labels_[j], j);
+  std::ranges::fill(known_.values(), kUnknown);
+}
+
+std::size_t ItemBlock::label_index(std::string_view name) const {
+  const auto at = label_places_.find(name);
+  return at == label_places_.end() ? labels_.size() : at->second;
 }
 
 std::size_t ItemBlock::rows_for(const std::vector<ViewShape>& views, std::size_t bytes) {
@@ -22,6 +34,7 @@ std::size_t ItemBlock::view_index(std::string_view name) const {
 void ItemBlock::clear_row(std::size_t i) {
   ids_[i].clear();
   std::ranges::fill(present_.row(i), std::uint8_t{0});
+  std::ranges::fill(known_.row(i), kUnknown);
 }
 
 std::span<float> ItemBlock::put_view(std::size_t i, std::size_t v) {

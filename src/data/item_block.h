@@ -6,6 +6,8 @@
 #include <cstdint>
 #include <span>
 #include <string>
+#include <string_view>
+#include <unordered_map>
 #include <vector>
 
 #include "base/matrix.h"
@@ -24,7 +26,10 @@ struct ViewShape {
 
 class ItemBlock {
  public:
-  ItemBlock(std::vector<ViewShape> views, std::size_t capacity);
+  // `labels`: names of those that items may tell of themselves; none where nobody asks for them.
+  ItemBlock(std::vector<ViewShape> views, std::size_t capacity, std::vector<std::string> labels = {});
+  ItemBlock(const ItemBlock&) = delete;
+  ItemBlock& operator=(const ItemBlock&) = delete;
   // So many rows fit into a block of at most `bytes` (at least 1).
   static std::size_t rows_for(const std::vector<ViewShape>& views, std::size_t bytes);
 
@@ -32,7 +37,10 @@ class ItemBlock {
   std::size_t capacity() const { return ids_.size(); }
   std::size_t view_index(std::string_view name) const;  // views().size() if there is none
 
-  void clear_row(std::size_t i);  // no id, no view
+  const std::vector<std::string>& labels() const { return labels_; }
+  std::size_t label_index(std::string_view name) const;  // labels().size() if there is none
+
+  void clear_row(std::size_t i);  // no id, no view, no known label
   // The values of a view that item i has; all of them are to be written. What was there is not zeroed.
   std::span<float> put_view(std::size_t i, std::size_t v);
   void drop_view(std::size_t i, std::size_t v) { present_(i, v) = 0; }
@@ -47,6 +55,10 @@ class ItemBlock {
     numbers_[i] = number;
   }
 
+  // 1, 0 or kUnknown, one a label: what item i tells of itself.
+  std::span<const std::int8_t> known(std::size_t i) const { return known_.row(i); }
+  void set_label(std::size_t i, std::size_t label, std::int8_t value) { known_(i, label) = value; }
+
   // The first `rows` rows as a data set without labels. It points into the block: use it before the next row
   // is written.
   Dataset dataset(std::size_t rows, const std::string& name) const;
@@ -57,6 +69,9 @@ class ItemBlock {
   Matrix<std::uint8_t> present_;
   std::vector<std::string> ids_;
   std::vector<std::uint8_t> numbers_;
+  std::vector<std::string> labels_;
+  std::unordered_map<std::string_view, std::size_t> label_places_;  // points into labels_
+  Matrix<std::int8_t> known_;                                       // (capacity, labels)
 };
 
 }  // namespace lacuna

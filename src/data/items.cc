@@ -1,10 +1,55 @@
 #include "data/items.h"
 
+#include <algorithm>
 #include <numeric>
 
 #include "base/error.h"
+#include "base/mapping.h"
 
 namespace lacuna {
+namespace {
+
+constexpr std::size_t kPiece = std::size_t{32} << 20;  // bytes of mapped rows that a pass keeps
+
+template <class T>
+Bytes bytes_of(const SharedMatrix<T>& matrix, std::size_t begin, std::size_t count) {
+  return std::as_bytes(matrix.values().subspan(begin * matrix.cols(), count * matrix.cols()));
+}
+
+// f(bytes of the rows) for every array.
+template <class F>
+void for_arrays(const Items& items, std::size_t begin, std::size_t count, F&& f) {
+  for (const auto& X : items.X) f(bytes_of(X, begin, count));
+  f(bytes_of(items.W, begin, count));
+  if (!items.Y.empty()) f(bytes_of(items.Y, begin, count));
+  if (!items.G.empty()) f(bytes_of(items.G, begin, count));
+}
+
+}  // namespace
+
+void Items::fetch(std::size_t begin, std::size_t count) const {
+  if (mapped) for_arrays(*this, begin, count, fetch_mapped);
+}
+
+void Items::leave(std::size_t begin, std::size_t count) const {
+  if (mapped) for_arrays(*this, begin, count, release_mapped);
+}
+
+std::size_t Items::row_bytes() const {
+  std::size_t bytes = W.cols() + Y.cols() * sizeof(float) + G.cols();
+  for (const auto& x : X) bytes += x.cols() * sizeof(float);
+  return bytes;
+}
+
+void Items::for_rows(FunctionRef<void(std::size_t, std::size_t)> body) const {
+  const std::size_t piece =
+      mapped ? std::max<std::size_t>(1, kPiece / std::max<std::size_t>(1, row_bytes())) : rows();
+  for (std::size_t begin = 0; begin < rows(); begin += piece) {
+    const std::size_t end = std::min(begin + piece, rows());
+    body(begin, end);
+    leave(begin, end - begin);
+  }
+}
 
 const ItemsAway::Copy& ItemsAway::on(const Engine& engine, const Items& items) const {
   const std::lock_guard lock(mutex_);
@@ -14,14 +59,22 @@ const ItemsAway::Copy& ItemsAway::on(const Engine& engine, const Items& items) c
   const auto send = [&](const auto& matrix) {
     using T = std::remove_cvref_t<decltype(matrix(0, 0))>;
     EngineMatrix<T> array(engine, matrix.rows(), matrix.cols());
-    upload<T>(engine, matrix, array);
+    const std::size_t piece =
+        items.mapped ? std::max<std::size_t>(1, kPiece / std::max<std::size_t>(1, matrix.cols() * sizeof(T)))
+                     : std::max<std::size_t>(1, matrix.rows());
+    for (std::size_t begin = 0; begin < matrix.rows(); begin += piece) {
+      const std::size_t count = std::min(piece, matrix.rows() - begin);
+      upload<T>(engine, matrix.view().slice(begin, count), array.view().slice(begin, count));
+      if (items.mapped) release_mapped(bytes_of(matrix, begin, count));
+    }
     return array;
   };
   try {
     for (const auto& X : items.X) copy.X.push_back(send(X));
-    for (const auto& common : items.common) copy.common.push_back(send(common));
+    for (const auto& common : items.common) copy.common.push_back(send(SharedMatrix<float>(common)));
     copy.Y = send(items.Y);
     copy.G = send(items.G);
+    engine.wait(engine.mark());  // other engines of the same device read it too
   } catch (...) {  // half a copy is none
     copies_.erase(at);
     throw;
@@ -31,9 +84,11 @@ const ItemsAway::Copy& ItemsAway::on(const Engine& engine, const Items& items) c
 
 Matrix<std::int8_t> truth_of(const Items& items) {
   Matrix<std::int8_t> truth(items.rows(), items.labels());
-  for (std::size_t i = 0; i < truth.rows(); ++i)
-    for (std::size_t j = 0; j < truth.cols(); ++j)
-      truth(i, j) = items.G(i, j) ? static_cast<std::int8_t>(items.Y(i, j)) : kUnknown;
+  items.for_rows([&](std::size_t begin, std::size_t end) {
+    for (std::size_t i = begin; i < end; ++i)
+      for (std::size_t j = 0; j < truth.cols(); ++j)
+        truth(i, j) = items.G(i, j) ? static_cast<std::int8_t>(items.Y(i, j)) : kUnknown;
+  });
   return truth;
 }
 

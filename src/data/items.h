@@ -1,5 +1,5 @@
-// What a method sees: prepared rows in memory, missing instances as zero rows, unknown labels as zeros with G
-// = 0.
+// What a method sees: prepared rows, missing instances as zero rows, unknown labels as zeros with G = 0. They lie in
+// memory or in mapped files (data/prepared.h), and a device gets a copy: nobody who reads them knows which.
 #pragma once
 
 #include <cstdint>
@@ -8,7 +8,8 @@
 #include <span>
 #include <vector>
 
-#include "base/matrix.h"
+#include "base/shared_matrix.h"
+#include "base/threads.h"
 #include "data/dataset.h"
 #include "data/folds.h"
 #include "ops/engine.h"
@@ -45,11 +46,11 @@ class ItemsAway {
 };
 
 struct Items {
-  std::vector<Matrix<float>> X;  // per view (n, d_v); a missing instance is a zero row
-  Matrix<std::uint8_t> W;        // (n, m) 1 = present; every row of a training set has at least one
-  Matrix<float> Y;               // (n, c) 1 or 0; unknown = 0. Empty where labels are not needed (prediction)
-  Matrix<std::uint8_t> G;        // (n, c) 1 = known
-  Matrix<float> Q;               // (n, c) in [0, 1]: what teachers say where G = 0; empty without teachers
+  std::vector<SharedMatrix<float>> X;  // per view (n, d_v); a missing instance is a zero row
+  SharedMatrix<std::uint8_t> W;        // (n, m) 1 = present; every row of a training set has at least one
+  SharedMatrix<float> Y;         // (n, c) 1 or 0; unknown = 0. Empty where labels are not needed (prediction)
+  SharedMatrix<std::uint8_t> G;  // (n, c) 1 = known
+  SharedMatrix<float> Q;         // (n, c) in [0, 1]: what teachers say where G = 0; empty without teachers
 
   // Per view (1, d_v): what most entries of each column are, the image of zero where most of a view is zero
   // (histograms, counts); empty for other views. A hint: networks then compute with what differs from it.
@@ -78,6 +79,15 @@ struct Items {
     return {common_away.data(), common_away.cols()};
   }
   ItemsAway away = {};
+
+  // Where rows lie in mapped files: rows are brought into memory before they are needed, and let go of when they are not
+  // needed for now. They are there all the same, so that neither is ever necessary; nothing where they are in memory.
+  bool mapped = false;
+  void fetch(std::size_t begin, std::size_t count) const;
+  void leave(std::size_t begin, std::size_t count) const;
+  std::size_t row_bytes() const;  // of one row, in files or in memory
+  // body(begin, end) over all rows, in order and in pieces that are left behind.
+  void for_rows(FunctionRef<void(std::size_t, std::size_t)> body) const;
 
   std::size_t rows() const { return W.rows(); }
   std::size_t views() const { return W.cols(); }

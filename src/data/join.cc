@@ -7,6 +7,7 @@
 #include <unordered_set>
 
 #include "base/error.h"
+#include "base/files.h"
 #include "base/text.h"
 #include "data/forms.h"
 #include "data/names.h"
@@ -18,10 +19,6 @@ namespace {
 namespace fs = std::filesystem;
 using Names = std::vector<std::string>;
 using Set = std::unordered_set<std::string_view>;
-
-std::string file_name(const std::string& path) {
-  return fs::path(path).filename().string();
-}
 
 FlatTable stack(std::vector<FlatTable>&& tables, const Names& files, const std::string& where) {
   if (tables.size() == 1) return std::move(tables[0]);

@@ -2,9 +2,11 @@
 #include <algorithm>
 #include <cmath>
 #include <filesystem>
+#include <iterator>
 #include <numeric>
 
 #include "base/error.h"
+#include "base/files.h"
 #include "base/text.h"
 #include "data/ids.h"
 #include "data/join.h"
@@ -15,10 +17,6 @@ namespace {
 
 using Names = std::vector<std::string>;
 using Set = std::unordered_set<std::string_view>;
-
-std::string file_name(const std::string& path) {
-  return std::filesystem::path(path).filename().string();
-}
 
 // "'a', 'b', 'c', ...".
 std::string first_few(const Names& names) {
@@ -230,14 +228,16 @@ void Join::check_common(std::size_t k) {
   const std::size_t common = common_with(others, part.ids),
                     smaller = std::min(others.size(), part.ids.size());
   if (common * 2 >= smaller && (common > 0 || smaller == 0)) return;
-  Names theirs, partners;
+  const Set own(part.ids.begin(), part.ids.end());
+  Names theirs, alone, partners;  // alone: those of theirs that have no partner here either
   for (std::size_t i = 0; i < parts_.size(); ++i)
     if (i != k) theirs.insert(theirs.end(), parts_[i].ids.begin(), parts_[i].ids.end());
+  std::ranges::copy_if(theirs, std::back_inserter(alone), [&](const auto& id) { return !own.contains(id); });
   std::size_t asked = 0;
   for (const auto& id : part.ids) {
     if (others.contains(id)) continue;
     if (++asked > kAsked) break;
-    if (std::string partner = likely_partner(id, theirs); !partner.empty())
+    if (std::string partner = likely_partner(id, alone); !partner.empty())
       partners.push_back(std::move(partner));
     if (partners.size() == 3) break;
   }

@@ -18,10 +18,6 @@ namespace {
 constexpr int kDepth = 64;                   // of values that are skipped
 constexpr std::size_t kMostName = 1u << 16;  // bytes of an id or a key
 
-bool is_digit(char c) {
-  return c >= '0' && c <= '9';
-}
-
 std::vector<std::string> names_of(const std::vector<ViewShape>& views) {
   std::vector<std::string> names;
   for (const auto& view : views) names.push_back(view.name);
@@ -34,7 +30,7 @@ class ItemParser {
       : begin_(line.data()), at_(line.data()), end_(line.data() + line.size()), block_(block), row_(row) {}
 
   void parse() {
-    bool has_id = false, has_views = false;
+    bool has_id = false, has_views = false, has_labels = false;
     expect('{', "an item is a JSON object like {\"id\": \"a\", \"views\": {...}}");
     std::string key;
     std::vector<std::string> others;
@@ -48,6 +44,10 @@ class ItemParser {
           if (has_views) twice("views");
           has_views = true;
           read_views();
+        } else if (key == "labels" && !block_.labels().empty()) {
+          if (has_labels) twice("labels");
+          has_labels = true;
+          read_labels();
         } else {
           if (others.size() < 64) {
             for (const auto& other : others)
@@ -200,6 +200,50 @@ class ItemParser {
         if (seen_[v]++ != 0) twice(name);
         read_view(v);
       } while (more('}'));
+  }
+
+  // {"beach": 1, "city": 0, "sun": null}, or ["beach"].
+  void read_labels() {
+    blank();
+    if (word("null")) return;
+    seen_.assign(block_.labels().size(), 0);
+    std::string name;
+    if (next_is('[')) {
+      if (!next_is(']')) do {
+          blank();
+          if (at_ == end_ || *at_ != '"')
+            fail_here("expected the name of a label in quotes, found {}", shown());
+          read_text(&name);
+          block_.set_label(row_, label(name), 1);
+        } while (more(']'));
+      return;
+    }
+    expect('{', "\"labels\" is an object, {\"name\": 1, \"other\": 0}, or a list of names");
+    if (!next_is('}')) do {
+        read_key(name);
+        const std::size_t j = label(name);
+        block_.set_label(row_, j, label_value(name));
+      } while (more('}'));
+  }
+  // Its place, where it is met for the first time.
+  std::size_t label(const std::string& name) {
+    const std::size_t j = block_.label_index(name);
+    if (j == block_.labels().size())
+      fail(Exit::data, "the model has no label '{}'{}", name, did_you_mean(name, block_.labels()));
+    if (seen_[j]++ != 0) twice(name);
+    return j;
+  }
+  std::int8_t label_value(const std::string& name) {
+    blank();
+    if (word("null")) return kUnknown;
+    if (word("true")) return 1;
+    if (word("false")) return 0;
+    float value = -1;
+    const char* next = parse_json_number(at_, end_, value);
+    if (next == nullptr || (value != 0 && value != 1))
+      fail_here("label '{}' is 1, 0, true, false or null (unknown), found {}", name, shown());
+    at_ = next;
+    return static_cast<std::int8_t>(value);
   }
 
   void read_view(std::size_t v) {

@@ -1,7 +1,9 @@
 // One item as a line of JSON:
 //   {"id": "a", "views": {"rna": [0.1, 2, ...], "img": null, "text": {"indices": [3, 17], "values":
 //   [1, 2.5]}}}
-// A view left out or null is missing. `id` is a text or a whole number, or absent. Other keys are skipped.
+// A view left out or null is missing. `id` is a text or a whole number, or absent. Where the block asks for labels, an item
+// may tell what is known of them: "labels": {"beach": 1, "city": 0, "sun": null}, true and false as well, or the names of
+// those that it has, "labels": ["beach"]. A label left out or null is unknown. Other keys are skipped.
 //
 // The line is not trusted. Error (Exit::data) for anything that is not exactly this: broken JSON, a key that
 // comes twice, a view that the model does not know, another number of values, a number that float32 cannot

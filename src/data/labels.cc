@@ -170,7 +170,7 @@ std::vector<std::string> split_tags(std::string_view list, char separator) {
 
 namespace {
 
-using Places = std::map<std::string, std::size_t, std::less<>>;
+using TagPlaces = std::map<std::string, std::size_t, std::less<>>;
 
 void note_blank_lists(const std::vector<std::string>& lists, const std::string& shown,
                       const std::string& blanks, Dataset& data) {
@@ -184,7 +184,7 @@ void note_blank_lists(const std::vector<std::string>& lists, const std::string& 
 
 // Lists of one column that are written in two ways: A;B and A|B. Tags may well hold a comma (Ductal, NOS), so
 // that one counts where it parts tags that occur by themselves.
-void note_second_separator(const std::vector<std::string>& names, const Places& place, char separator,
+void note_second_separator(const std::vector<std::string>& names, const TagPlaces& place, char separator,
                            Dataset& data) {
   for (const char other : {';', '|', ','}) {
     if (separator == 0 || other == separator || (separator == '[' && other == ',')) continue;
@@ -209,7 +209,7 @@ void tag_labels(const std::vector<std::string>& lists, const std::string& column
                 Dataset& data) {
   const char separator = tag_separator(lists);
   constexpr std::size_t kMost = 65536;
-  Places place;
+  TagPlaces place;
   std::vector<std::string> names;
   std::vector<std::vector<std::size_t>> rows(lists.size());
   std::size_t uses = 0;

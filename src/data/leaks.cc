@@ -23,13 +23,6 @@ bool has_two_values(const Dataset& data, std::size_t v, std::size_t column) {
   return seen.size() < 3;
 }
 
-std::string some(const std::vector<std::string>& names) {
-  std::vector<std::string> shown;
-  for (std::size_t k = 0; k < std::min<std::size_t>(names.size(), 5); ++k) shown.push_back(names[k]);
-  if (names.size() > 5) shown.push_back(fmt::format("{} more", names.size() - 5));
-  return join(shown, ", ");
-}
-
 void note_twins(Dataset& data) {
   std::map<std::string, std::string> seen;
   std::vector<std::string> twins;
@@ -74,7 +67,7 @@ void check_leaks(Dataset& data, const std::string& where, bool refuse) {
            "{}: view '{}' has {} among its features, which {} also: a model would read the answer; leave {} "
            "out of the "
            "features with --ignore-columns '{}', or give {} if features of that name are meant",
-           where, view, some(leaks), leaks.size() == 1 ? "is a label" : "are labels",
+           where, view, some(leaks, 5), leaks.size() == 1 ? "is a label" : "are labels",
            leaks.size() == 1 ? "it" : "them", join_list(flags),
            leaks.size() == 1 ? "it another name" : "them other names");
     leaks.insert(leaks.end(), alike.begin(), alike.end());
@@ -82,7 +75,7 @@ void check_leaks(Dataset& data, const std::string& where, bool refuse) {
       data.notes.push_back(
           fmt::format("warning: view '{}' has features that are called like labels: {}; if they hold the "
                       "labels, a model reads the answer",
-                      view, some(leaks)));
+                      view, some(leaks, 5)));
   }
 }
 

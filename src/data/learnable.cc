@@ -43,14 +43,6 @@ Counts count(const Selection& selection) {
   return counts;
 }
 
-std::string some(const std::vector<std::string>& names) {
-  std::vector<std::string> shown;
-  for (std::size_t i = 0; i < std::min<std::size_t>(names.size(), 5); ++i)
-    shown.push_back("'" + names[i] + "'");
-  if (names.size() > 5) shown.emplace_back("...");
-  return join(shown, ", ");
-}
-
 }  // namespace
 
 std::vector<std::string> check_learnable(const Selection& train, const Selection& val) {
@@ -84,7 +76,7 @@ std::vector<std::string> check_learnable(const Selection& train, const Selection
          "{}: nothing can be learned: no row with a view has a known positive label (labels: {}); do the ids "
          "of views "
          "and labels agree, and is --label-code right?",
-         data.name, some(only_no));
+         data.name, some(quoted(only_no), 5));
   std::vector<std::string> notes, absent;
   for (std::size_t v = 0; v < data.views.size(); ++v)
     if (learn.views[v] == 0) absent.push_back(data.views[v].name);
@@ -92,15 +84,15 @@ std::vector<std::string> check_learnable(const Selection& train, const Selection
     notes.push_back(
         fmt::format("{} of {} views {} in no row to learn from, so that nothing is learned about {}: {}",
                     absent.size(), data.views.size(), absent.size() == 1 ? "is" : "are",
-                    absent.size() == 1 ? "it" : "them", some(absent)));
+                    absent.size() == 1 ? "it" : "them", some(quoted(absent), 5)));
   if (!only_yes.empty())
     notes.push_back(
         fmt::format("{} of {} labels have no known negative and cannot be told from anything: {} (if blank "
                     "means no, say --blank-means no)",
-                    only_yes.size(), data.label_count(), some(only_yes)));
+                    only_yes.size(), data.label_count(), some(quoted(only_yes), 5)));
   if (!only_no.empty())
     notes.push_back(fmt::format("{} of {} labels have no known positive and cannot be learned: {}",
-                                only_no.size(), data.label_count(), some(only_no)));
+                                only_no.size(), data.label_count(), some(quoted(only_no), 5)));
   if (learn.rows < kFewRows)
     notes.push_back(
         fmt::format("only {} rows with a view and a known label to learn from: expect little, and trust no "
@@ -108,10 +100,10 @@ std::vector<std::string> check_learnable(const Selection& train, const Selection
                     learn.rows));
   const std::size_t selecting = val.rows.empty() ? 0 : count(val).rows;
   if (!val.rows.empty() && selecting < kFewToSelect)
-    notes.push_back(
-        fmt::format("only {} validation rows: the epoch, the thresholds of --labels and the calibration rest "
-                    "on them and will be poor",
-                    selecting));
+    notes.push_back(fmt::format(
+        "only {} validation row{}: the epoch, the thresholds of --labels and the calibration rest "
+        "on {} and will be poor",
+        selecting, selecting == 1 ? "" : "s", selecting == 1 ? "it" : "them"));
   return notes;
 }
 

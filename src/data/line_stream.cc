@@ -16,8 +16,8 @@
 namespace lacuna {
 namespace {
 
-constexpr std::size_t kChunk = std::size_t{1} << 18;  // bytes of one read
-constexpr std::size_t kBulk = std::size_t{16} << 20;  // taken along with the first line at most
+constexpr std::size_t kReadBytes = std::size_t{1} << 18;  // bytes of one read
+constexpr std::size_t kBulk = std::size_t{16} << 20;      // taken along with the first line at most
 
 }  // namespace
 
@@ -36,7 +36,7 @@ class LineStream::Unpacking {
   // Up to a chunk; 0 = it needs more. False if the bytes are damaged.
   bool take(char* to, std::size_t& count) {
     stream_.next_out = reinterpret_cast<Bytef*>(to);
-    stream_.avail_out = kChunk;
+    stream_.avail_out = kReadBytes;
     while (stream_.avail_out > 0 && (used_ < packed_.size() || pending_)) {
       if (between_) inflateReset(&stream_);
       between_ = false;
@@ -52,7 +52,7 @@ class LineStream::Unpacking {
       else if (result != Z_OK)
         return false;
     }
-    count = kChunk - stream_.avail_out;
+    count = kReadBytes - stream_.avail_out;
     return true;
   }
 
@@ -80,7 +80,7 @@ bool LineStream::ready(bool wait) const {
 
 std::size_t LineStream::read_some(char* to) {
   ssize_t n = 0;
-  do n = ::read(fd_, to, kChunk);
+  do n = ::read(fd_, to, kReadBytes);
   while (n < 0 && errno == EINTR);
   if (n < 0) fail(Exit::data, "{}: reading failed after line {}: {}", name_, number_, std::strerror(errno));
   return static_cast<std::size_t>(n);
@@ -93,7 +93,7 @@ std::size_t LineStream::unpack_some(char* to, bool wait, bool& there) {
     if (!unpacking_->take(to, count)) fail(Exit::data, "{}: damaged gzip after line {}", name_, number_);
     if (count > 0) return count;
     if (!(there = ready(wait))) return 0;
-    packed.resize(kChunk);
+    packed.resize(kReadBytes);
     packed.resize(read_some(packed.data()));
     if (packed.empty()) {
       if (!unpacking_->whole())
@@ -107,7 +107,7 @@ std::size_t LineStream::unpack_some(char* to, bool wait, bool& there) {
 bool LineStream::fill(bool wait) {
   if (ended_ || (!unpacking_ && !ready(wait))) return false;
   const std::size_t size = buffer_.size();
-  buffer_.resize(size + kChunk);
+  buffer_.resize(size + kReadBytes);
   bool there = true;
   const std::size_t n =
       unpacking_ ? unpack_some(buffer_.data() + size, wait, there) : read_some(buffer_.data() + size);

@@ -50,6 +50,8 @@ constexpr std::size_t kFileHeader = 128;
 
 namespace lacuna {
 
+inline constexpr int kDeepestCell = 16;  // cells within cells
+
 class MappedFile;
 
 std::vector<MatValue> read_mat5(const std::shared_ptr<const MappedFile>& file,

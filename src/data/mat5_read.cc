@@ -19,8 +19,6 @@ namespace {
 
 using namespace mat5;
 
-constexpr int kDeepest = 16;  // cells within cells
-
 // The bytes of one variable in order, plain or decompressed on the way.
 class Stream {
  public:
@@ -196,7 +194,8 @@ class Reader {
   }
 
   bool matrix_body(const Tag& tag, MatValue& out, int depth) {
-    if (depth > kDeepest) fail(Exit::data, "{}: cells are nested deeper than {}", in_.place(), kDeepest);
+    if (depth > kDeepestCell)
+      fail(Exit::data, "{}: cells are nested deeper than {}", in_.place(), kDeepestCell);
     const std::uint64_t end = in_.position() + tag.size;
     if (tag.is_small || tag.size == 0) {  // an empty array without a header
       out.type = "float64";

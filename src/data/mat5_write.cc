@@ -73,14 +73,14 @@ std::uint64_t body_size(const MatValue& value) {
   return header + 8 + padded(storage_of(value).size * value.values.view().size());
 }
 
-class Writer {
+class Mat5Writer {
  public:
-  explicit Writer(std::string& out) : out_(out), buffer_(std::size_t{1} << 18) {
+  explicit Mat5Writer(std::string& out) : out_(out), buffer_(std::size_t{1} << 18) {
     if (deflateInit(&stream_, 3) != Z_OK) fail(Exit::failed, "zlib cannot start");
   }
-  ~Writer() { deflateEnd(&stream_); }
-  Writer(const Writer&) = delete;
-  Writer& operator=(const Writer&) = delete;
+  ~Mat5Writer() { deflateEnd(&stream_); }
+  Mat5Writer(const Mat5Writer&) = delete;
+  Mat5Writer& operator=(const Mat5Writer&) = delete;
 
   void matrix(const MatValue& value) {
     tag(kMatrix, body_size(value));
@@ -220,7 +220,7 @@ void write_mat(const std::string& path, std::span<const MatValue> values) {
   file.write(header);
   for (const auto& value : values) {
     std::string packed;
-    Writer writer(packed);
+    Mat5Writer writer(packed);
     writer.matrix(value);
     writer.finish();
     const std::uint32_t tag[2] = {kCompressed, static_cast<std::uint32_t>(packed.size())};

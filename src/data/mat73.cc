@@ -19,7 +19,6 @@
 namespace lacuna {
 namespace {
 
-constexpr int kDeepest = 16;
 constexpr unsigned kSeconds = 600;  // of processor time for the child
 
 struct CloseMat {
@@ -104,7 +103,7 @@ class Converter {
 
   // Before the data is read: what the header promises must be possible.
   void check_sizes(const matvar_t& v, int depth = 0) const {
-    if (depth > kDeepest) fail(Exit::data, "{}: cells are nested deeper than {}", path_, kDeepest);
+    if (depth > kDeepestCell) fail(Exit::data, "{}: cells are nested deeper than {}", path_, kDeepestCell);
     std::uint64_t count = 1;
     bool fits = v.rank >= 2 && v.rank <= 8 && v.dims != nullptr;
     for (int i = 0; i < v.rank && fits; ++i) fits = !__builtin_mul_overflow(count, v.dims[i], &count);
@@ -238,7 +237,7 @@ void put_value(Channel& channel, const MatValue& v) {
 }
 
 MatValue get_value(Channel& channel, int depth = 0) {
-  if (depth > kDeepest + 1) throw Broken();
+  if (depth > kDeepestCell + 1) throw Broken();
   MatValue v;
   v.name = channel.get_text();
   v.type = channel.get_text();
@@ -256,7 +255,7 @@ MatValue get_value(Channel& channel, int depth = 0) {
   return v;
 }
 
-enum Message : std::uint64_t { kEnd, kValue, kError };
+enum Message : std::uint64_t { kLast, kValue, kError };
 
 void send_values(const std::string& path, std::uint64_t bytes, const std::vector<std::string>& names,
                  Channel& channel) {
@@ -281,7 +280,7 @@ void send_values(const std::string& path, std::uint64_t bytes, const std::vector
       channel.put_number(kValue);
       put_value(channel, value);
     }
-    channel.put_number(kEnd);
+    channel.put_number(kLast);
   } catch (const std::exception& error) {
     channel.put_number(kError);
     channel.put_text(error.what());
@@ -354,7 +353,7 @@ std::vector<MatValue> read_mat73(const std::string& path, const std::vector<std:
     std::vector<MatValue> values;
     for (;;) {
       const std::uint64_t message = child.channel().get_number();
-      if (message == kEnd) return values;
+      if (message == kLast) return values;
       if (message == kError) throw Error(Exit::data, child.channel().get_text());
       values.push_back(get_value(child.channel()));
     }

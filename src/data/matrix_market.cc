@@ -22,7 +22,7 @@ struct Banner {
   bool coordinate = true, pattern = false, symmetric = false, skew = false;
 };
 
-std::vector<std::string_view> words_of(std::string_view line) {
+std::vector<std::string_view> words_in(std::string_view line) {
   std::vector<std::string_view> words;
   for (std::size_t at = line.find_first_not_of(" \t"); at < line.size();
        at = line.find_first_not_of(" \t", at)) {
@@ -36,7 +36,7 @@ std::vector<std::string_view> words_of(std::string_view line) {
 Banner parse_banner(std::string_view line, const std::string& path) {
   std::string text(line);
   for (char& c : text) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
-  const auto words = words_of(text);
+  const auto words = words_in(text);
   if (words.size() != 5 || words[0] != "%%matrixmarket" || words[1] != "matrix")
     fail(Exit::data, "{}: line 1 is not '%%MatrixMarket matrix ...'", path);
   Banner b;
@@ -54,7 +54,7 @@ Banner parse_banner(std::string_view line, const std::string& path) {
   return b;
 }
 
-struct Entry {
+struct Triplet {
   std::uint32_t row, column;
   float value;
 };
@@ -72,7 +72,7 @@ class MatrixMarket {
     do {
       if (!lines.next(line)) fail(Exit::data, "{}: ends before its sizes", path_);
     } while (trim(line).empty() || line[0] == '%');
-    const auto words = words_of(line);
+    const auto words = words_in(line);
     if (words.size() != (banner_.coordinate ? 3u : 2u))
       fail(Exit::data, "{}: line {}: expected {}", path_, lines.number(),
            banner_.coordinate ? "rows, columns and entries" : "rows and columns");
@@ -108,17 +108,17 @@ class MatrixMarket {
   }
 
   Csr coordinate(Lines& lines, std::uint64_t count) const {
-    std::vector<Entry> entries;
+    std::vector<Triplet> entries;
     entries.reserve(count);
     std::string_view line;
     while (lines.next(line)) {
-      const auto words = words_of(line);
+      const auto words = words_in(line);
       if (words.empty() || words[0].starts_with('%')) continue;
       if (words.size() != (banner_.pattern ? 2u : 3u))
         fail(Exit::data, "{}: line {} has {} words, expected {}", path_, lines.number(), words.size(),
              banner_.pattern ? 2 : 3);
-      Entry e{position(words[0], rows_, lines.number(), "row"),
-              position(words[1], columns_, lines.number(), "column"), 1.f};
+      Triplet e{position(words[0], rows_, lines.number(), "row"),
+                position(words[1], columns_, lines.number(), "column"), 1.f};
       if (!banner_.pattern && !parse_cell(words[2], e.value))
         refuse_cell(path_, lines.number(), "3", words[2]);
       entries.push_back(e);
@@ -129,12 +129,12 @@ class MatrixMarket {
       fail(Exit::data, "{}: ends after {} entries, {} were promised", path_, entries.size(), count);
     if (banner_.symmetric)
       for (std::size_t k = 0; k < count; ++k) {
-        const Entry e = entries[k];
+        const Triplet e = entries[k];
         if (e.row >= columns_ || e.column >= rows_)
           fail(Exit::data, "{}: is symmetric but not square", path_);
         if (e.row != e.column) entries.push_back({e.column, e.row, banner_.skew ? -e.value : e.value});
       }
-    std::ranges::stable_sort(entries, {}, &Entry::row);
+    std::ranges::stable_sort(entries, {}, &Triplet::row);
     CsrBuilder builder;
     std::size_t k = 0;
     for (std::uint64_t i = 0; i < rows_; ++i) {

@@ -10,7 +10,7 @@
 namespace lacuna {
 namespace {
 
-constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
+constexpr double kUndefined = std::numeric_limits<double>::quiet_NaN();
 
 double count(std::size_t n) {
   return static_cast<double>(n);
@@ -72,8 +72,8 @@ Metrics evaluate_reference(MatrixView<const float> scores, MatrixView<const std:
         tp += positive(i, j) && rank(i, j) <= T;
         fp += negative(i, j) && rank(i, j) <= T;
       }
-    tpr.push_back(positives > 0 ? tp / positives : kNaN);
-    fpr.push_back(negatives > 0 ? fp / negatives : kNaN);
+    tpr.push_back(positives > 0 ? tp / positives : kUndefined);
+    fpr.push_back(negatives > 0 ? fp / negatives : kUndefined);
   }
   double area = 0;
   for (std::size_t t = 0; t + 1 < c; ++t) area += (fpr[t + 1] - fpr[t]) * (tpr[t + 1] + tpr[t]) / 2;
@@ -97,28 +97,29 @@ Metrics evaluate_reference(MatrixView<const float> scores, MatrixView<const std:
     if (P > 0 && N > 0) macro_auc += won / (P * N), ++auc_labels;
     if (P > 0) macro_f1 += 2 * tp / (2 * tp + fp + fn), ++f1_labels;
   }
-  const auto ratio = [](double a, double b) { return b > 0 ? a / b : kNaN; };
+  const auto ratio = [](double a, double b) { return b > 0 ? a / b : kUndefined; };
   Metrics m;
   m.ap = ratio(ap, rows);
   m.hl = 1 - ratio(wrong, cells);
   m.rl = 1 - ratio(rl, rows);
-  m.auc = c > 1 && fpr[c - 1] > fpr[0] ? area / (fpr[c - 1] - fpr[0]) : kNaN;
+  m.auc = c > 1 && fpr[c - 1] > fpr[0] ? area / (fpr[c - 1] - fpr[0]) : kUndefined;
   m.oe = 1 - ratio(errors, rows);
-  m.cov = coverage < -1e-9 * rows ? kNaN : std::min(1 - ratio(coverage, rows), 1.);
+  m.cov = coverage < -1e-9 * rows ? kUndefined : std::min(1 - ratio(coverage, rows), 1.);
   m.macro_auc = ratio(macro_auc, auc_labels);
   m.macro_f1 = ratio(macro_f1, f1_labels);
   m.micro_f1 = ratio(2 * hits, 2 * hits + wrong);
   if (c != 1) return m;
   // A single label: its items are ranked instead of the labels of a row; equal scores have one place.
   m.auc = m.macro_auc;
-  m.ap = m.rl = m.oe = m.cov = kNaN;
+  m.ap = m.rl = m.oe = m.cov = kUndefined;
   if (std::isnan(m.auc)) return m;
   double P = 0, N = 0, best = 0, best_right = 0, precision = 0, wrong_pairs = 0, deepest = 0;
   for (std::size_t i = 0; i < n; ++i) {
     if (!known(i, 0)) continue;
     P += positive(i, 0);
     N += negative(i, 0);
-    double above = 0, at_least = 0, right = 0;  // known items with a larger score, with none smaller, positives of those
+    double above = 0, at_least = 0,
+           right = 0;  // known items with a larger score, with none smaller, positives of those
     for (std::size_t l = 0; l < n; ++l) {
       if (!known(l, 0)) continue;
       above += scores(l, 0) > scores(i, 0);

@@ -14,11 +14,12 @@ std::size_t grain(std::size_t columns) {
   return std::clamp<std::size_t>(columns / 8, 64, 512);
 }
 
-// Columns begin..end of n rows, of which row(i) is the i-th.
+// Adds columns begin..end of `count` rows, of which row(i) is the i-th; the mean is a sum until all are added.
 template <class Row>
-void means_dense(std::size_t n, std::size_t begin, std::size_t end, Row&& row, Moments& m) {
-  for (std::size_t j = begin; j < end; ++j) m.low[j] = m.high[j] = row(0)[j];
-  for (std::size_t i = 0; i < n; ++i) {
+void add_means(bool first, std::size_t count, std::size_t begin, std::size_t end, Row&& row, Moments& m) {
+  if (first)
+    for (std::size_t j = begin; j < end; ++j) m.low[j] = m.high[j] = row(0)[j];
+  for (std::size_t i = 0; i < count; ++i) {
     const std::span<const float> x = row(i);
     for (std::size_t j = begin; j < end; ++j) {
       m.mean[j] += static_cast<double>(x[j]);
@@ -26,29 +27,39 @@ void means_dense(std::size_t n, std::size_t begin, std::size_t end, Row&& row, M
       m.high[j] = std::max(m.high[j], x[j]);
     }
   }
-  for (std::size_t j = begin; j < end; ++j) m.mean[j] /= static_cast<double>(n);
+}
+void divide(std::vector<double>& sums, std::size_t n) {
+  for (double& sum : sums) sum /= static_cast<double>(n);
 }
 
-Moments moments_dense(const Table<float>& table, const std::vector<std::uint32_t>& rows) {
+Moments moments_dense(const View& view, const std::vector<std::uint32_t>& rows) {
+  const auto& table = std::get<Table<float>>(view.features);
   const std::size_t d = table.cols();
   Moments m{std::vector<double>(d), std::vector<double>(d), std::vector<float>(d), std::vector<float>(d)};
-  parallel_for(d, grain(d), [&](std::size_t begin, std::size_t end) {
-    means_dense(
-        rows.size(), begin, end, [&](std::size_t i) { return table.row(rows[i]); }, m);
-    for (const std::uint32_t i : rows) {
-      const auto row = table.row(i);
-      for (std::size_t j = begin; j < end; ++j) {
-        const double difference = static_cast<double>(row[j]) - m.mean[j];
-        m.deviation[j] += difference * difference;
-      }
-    }
-    for (std::size_t j = begin; j < end; ++j)
-      m.deviation[j] = std::sqrt(m.deviation[j] / static_cast<double>(rows.size()));
+  for_slabs(view, rows, [&](std::size_t first, std::size_t count) {
+    parallel_for(d, grain(d), [&](std::size_t begin, std::size_t end) {
+      add_means(
+          first == 0, count, begin, end, [&](std::size_t i) { return table.row(rows[first + i]); }, m);
+    });
   });
+  divide(m.mean, rows.size());
+  for_slabs(view, rows, [&](std::size_t first, std::size_t count) {
+    parallel_for(d, grain(d), [&](std::size_t begin, std::size_t end) {
+      for (std::size_t i = first; i < first + count; ++i) {
+        const auto row = table.row(rows[i]);
+        for (std::size_t j = begin; j < end; ++j) {
+          const double difference = static_cast<double>(row[j]) - m.mean[j];
+          m.deviation[j] += difference * difference;
+        }
+      }
+    });
+  });
+  for (double& deviation : m.deviation) deviation = std::sqrt(deviation / static_cast<double>(rows.size()));
   return m;
 }
 
-Moments moments_sparse(const Csr& csr, const std::vector<std::uint32_t>& rows) {
+Moments moments_sparse(const View& view, const std::vector<std::uint32_t>& rows) {
+  const auto& csr = std::get<Csr>(view.features);
   const std::size_t d = csr.columns;
   const double n = static_cast<double>(rows.size());
   Moments m{std::vector<double>(d), std::vector<double>(d), std::vector<float>(d), std::vector<float>(d)};
@@ -57,9 +68,11 @@ Moments moments_sparse(const Csr& csr, const std::vector<std::uint32_t>& rows) {
   std::fill(m.low.begin(), m.low.end(), kInfinity);
   std::fill(m.high.begin(), m.high.end(), -kInfinity);
   const auto each = [&](auto&& body) {
-    for (const std::uint32_t i : rows)
-      for (std::uint64_t p = csr.start(0, i); p < csr.start(0, i + 1); ++p)
-        body(csr.index(0, p), csr.value(0, p));
+    for_slabs(view, rows, [&](std::size_t first, std::size_t n_rows) {
+      for (std::size_t r = first; r < first + n_rows; ++r)
+        for (std::uint64_t p = csr.start(0, rows[r]); p < csr.start(0, rows[r] + 1); ++p)
+          body(csr.index(0, p), csr.value(0, p));
+    });
   };
   each([&](std::uint32_t j, float x) {
     ++count[j];
@@ -83,16 +96,19 @@ Moments moments_sparse(const Csr& csr, const std::vector<std::uint32_t>& rows) {
 }  // namespace
 
 Moments moments(const View& view, const std::vector<std::uint32_t>& rows) {
-  if (const auto* table = std::get_if<Table<float>>(&view.features)) return moments_dense(*table, rows);
-  return moments_sparse(std::get<Csr>(view.features), rows);
+  return view.sparse() ? moments_sparse(view, rows) : moments_dense(view, rows);
 }
 
-Moments means_of(MatrixView<const float> X) {
-  Moments m{std::vector<double>(X.cols), {}, std::vector<float>(X.cols), std::vector<float>(X.cols)};
-  parallel_for(X.cols, grain(X.cols), [&](std::size_t begin, std::size_t end) {
-    means_dense(
-        X.rows, begin, end, [&](std::size_t i) { return X.row(i); }, m);
+Moments means_of(const Strips& X) {
+  const std::size_t d = X.cols();
+  Moments m{std::vector<double>(d), {}, std::vector<float>(d), std::vector<float>(d)};
+  X.each([&](std::size_t first, MatrixView<const float> strip) {
+    parallel_for(d, grain(d), [&](std::size_t begin, std::size_t end) {
+      add_means(
+          first == 0, strip.rows, begin, end, [&](std::size_t i) { return strip.row(i); }, m);
+    });
   });
+  divide(m.mean, X.rows());
   return m;
 }
 

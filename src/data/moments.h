@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "data/dataset.h"
+#include "data/strips.h"
 
 namespace lacuna {
 
@@ -16,6 +17,6 @@ struct Moments {
 // Of the given rows, of which there is at least one. Columns are independent; each is summed in the order of the rows,
 // so the bits do not depend on the threads.
 Moments moments(const View& view, const std::vector<std::uint32_t>& rows);
-Moments means_of(MatrixView<const float> X);  // of all rows, without deviations
+Moments means_of(const Strips& X);  // of all rows, without deviations
 
 }  // namespace lacuna

@@ -16,7 +16,7 @@ namespace {
 constexpr std::uint32_t kLocal = 0x04034b50, kCentral = 0x02014b50, kEnd = 0x06054b50, kEnd64 = 0x06064b50,
                         kLocator64 = 0x07064b50, kDescriptor = 0x08074b50;
 
-struct Entry {
+struct ZipEntry {
   std::string name;
   std::uint16_t method = 0, flags = 0;
   std::uint32_t crc = 0;
@@ -50,7 +50,7 @@ class Fields {
   const std::string& where_;
 };
 
-std::vector<Entry> read_directory(const Fields& f, const std::string& where) {
+std::vector<ZipEntry> read_directory(const Fields& f, const std::string& where) {
   // The end record is the last 22 bytes, before a comment of at most 65535.
   std::optional<std::uint64_t> end;
   for (std::uint64_t back = 22; back <= 22 + 65535 && back <= f.size() && !end; ++back)
@@ -65,11 +65,11 @@ std::vector<Entry> read_directory(const Fields& f, const std::string& where) {
     at = f.at<std::uint64_t>(end64 + 48);
   }
   if (count > f.size() / 46) fail(Exit::data, "{}: the zip directory promises {} entries", where, count);
-  std::vector<Entry> entries;
+  std::vector<ZipEntry> entries;
   for (std::uint64_t i = 0; i < count; ++i) {
     if (f.at<std::uint32_t>(at) != kCentral)
       fail(Exit::data, "{}: entry {} of the zip directory at byte {} is damaged", where, i, at);
-    Entry e;
+    ZipEntry e;
     e.flags = f.at<std::uint16_t>(at + 8);
     e.method = f.at<std::uint16_t>(at + 10);
     e.crc = f.at<std::uint32_t>(at + 16);
@@ -98,7 +98,7 @@ std::vector<Entry> read_directory(const Fields& f, const std::string& where) {
   return entries;
 }
 
-Array read_entry(const std::shared_ptr<const MappedFile>& file, const Fields& f, const Entry& e,
+Array read_entry(const std::shared_ptr<const MappedFile>& file, const Fields& f, const ZipEntry& e,
                  const std::string& where) {
   if (f.at<std::uint32_t>(e.offset) != kLocal)
     fail(Exit::data, "{}: no zip entry starts at byte {}", where, e.offset);

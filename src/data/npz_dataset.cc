@@ -30,12 +30,6 @@ bool plain_key(const std::string& name) {
          name != "licence" && name.size() < 1000;
 }
 
-template <class T>
-Table<T> as_row(Matrix<T> matrix) {  // a vector is a column when read; sparse parts are rows
-  auto owner = std::make_shared<Matrix<T>>(std::move(matrix));
-  return {owner, MatrixView<const T>(owner->data(), 1, owner->rows() * owner->cols())};
-}
-
 Csr read_csr(std::span<const Array> arrays, const std::string& name, const std::string& where) {
   const auto part = [&](const char* suffix) -> const Array& {
     const Array* array = find_array(arrays, name + suffix);

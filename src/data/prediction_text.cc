@@ -8,6 +8,7 @@
 #include <iterator>
 #include <numeric>
 
+#include "data/dataset.h"
 #include "data/jsonl.h"
 
 namespace lacuna {
@@ -37,6 +38,10 @@ void append_number(std::string& out, float value) {
   out.append(text, end);
 }
 
+bool is_known(const PredictionText::Row& row, std::size_t j) {
+  return !row.known.empty() && row.known[j] != kUnknown;
+}
+
 }  // namespace
 
 PredictionText::PredictionText(const PredictionStyle& style, std::vector<std::string> label_names)
@@ -61,8 +66,10 @@ std::string PredictionText::header() const {
   if (style_.is_long()) {
     for (const char* name : {"rank", "label", style_.probabilities ? "probability" : "score", "decided"})
       add(name);
+    if (style_.known) add("known");
   } else if (style_.tags) {
     for (const char* name : {"labels", "scores"}) add(name);
+    if (style_.known) add("known");
   } else {
     for (const auto& field : fields_) add(field);
   }
@@ -72,7 +79,7 @@ std::string PredictionText::header() const {
 void PredictionText::choose(const Row& row, std::vector<std::uint32_t>& order) const {
   order.clear();
   for (std::uint32_t j = 0; j < row.scores.size(); ++j)
-    if (!style_.only_decided || row.decided[j] != 0) order.push_back(j);
+    if (!is_known(row, j) && (!style_.only_decided || row.decided[j] != 0)) order.push_back(j);
   const auto better = [&](std::uint32_t a, std::uint32_t b) {
     return row.scores[a] != row.scores[b] ? row.scores[a] > row.scores[b] : a < b;
   };
@@ -81,12 +88,25 @@ void PredictionText::choose(const Row& row, std::vector<std::uint32_t>& order) c
   order.resize(most);
 }
 
+void PredictionText::append_known(std::string& out, const Row& row) const {
+  out += ", \"known\": {";
+  bool first = true;
+  for (std::size_t j = 0; j < keys_.size(); ++j) {
+    if (!is_known(row, j)) continue;
+    if (!first) out += ", ";
+    first = false;
+    (out += keys_[j]) += row.known[j] == 1 ? ": 1" : ": 0";
+  }
+  out += '}';
+}
+
 void PredictionText::append_json(std::string& out, const Row& row, std::vector<std::uint32_t>& order) const {
   out += "{\"id\": ";
   if (row.id_is_number)
     out += row.id;
   else
     lacuna::append_json(out, row.id);
+  if (style_.known) append_known(out, row);
   if (row.scores.empty()) {
     out += style_.tags ? ", \"tags\": null, \"scores\": null}\n" : ", \"scores\": null}\n";
     return;
@@ -96,7 +116,7 @@ void PredictionText::append_json(std::string& out, const Row& row, std::vector<s
     for (std::size_t j = 0; j < keys_.size(); ++j) {
       if (j > 0) out += ", ";
       (out += keys_[j]) += ": ";
-      append_number(out, row.scores[j]);
+      append_number(out, is_known(row, j) ? static_cast<float>(row.known[j]) : row.scores[j]);
     }
     out += "}}\n";
     return;
@@ -121,11 +141,21 @@ void PredictionText::append_table(std::string& out, const Row& row, std::vector<
       fmt::format_to(std::back_inserter(out), "{}{}{}{}{}", separator_, k + 1, separator_, fields_[order[k]],
                      separator_);
       append_number(out, row.scores[order[k]]);
-      (out += separator_) += row.decided[order[k]] != 0 ? "1\n" : "0\n";
+      (out += separator_) += row.decided[order[k]] != 0 ? '1' : '0';
+      if (style_.known) out += separator_;
+      out += '\n';
     }
-    if (order.empty()) {  // the item is there, though nothing is said of it
+    bool said = !order.empty();
+    for (std::size_t j = 0; j < fields_.size(); ++j) {
+      if (!is_known(row, j)) continue;
+      said = true;
       append_field(out, row.id, separator_);
-      out.append(4, separator_) += '\n';
+      fmt::format_to(std::back_inserter(out), "{0}{0}{1}{0}{0}{0}{2}\n", separator_, fields_[j],
+                     int{row.known[j]});
+    }
+    if (!said) {  // the item is there, though nothing is said of it
+      append_field(out, row.id, separator_);
+      out.append(style_.known ? 5 : 4, separator_) += '\n';
     }
     return;
   }
@@ -133,7 +163,10 @@ void PredictionText::append_table(std::string& out, const Row& row, std::vector<
   if (!style_.tags) {
     for (std::size_t j = 0; j < fields_.size(); ++j) {
       out += separator_;
-      if (!row.scores.empty()) append_number(out, row.scores[j]);
+      if (is_known(row, j))
+        out += row.known[j] == 1 ? '1' : '0';
+      else if (!row.scores.empty())
+        append_number(out, row.scores[j]);
     }
     out += '\n';
     return;
@@ -145,7 +178,14 @@ void PredictionText::append_table(std::string& out, const Row& row, std::vector<
     fmt::format_to(std::back_inserter(numbers), "{}{:.4g}", k > 0 ? ";" : "", row.scores[order[k]]);
   }
   append_field(out += separator_, names, separator_);
-  ((out += separator_) += numbers) += '\n';
+  (out += separator_) += numbers;
+  if (style_.known) {
+    std::string told;
+    for (std::size_t j = 0; j < parts_.size(); ++j)
+      if (is_known(row, j) && row.known[j] == 1) told += (told.empty() ? "" : ";") + parts_[j];
+    append_field(out += separator_, told, separator_);
+  }
+  out += '\n';
 }
 
 void PredictionText::append(std::string& out, const Row& row, std::vector<std::uint32_t>& order) const {

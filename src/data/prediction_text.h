@@ -5,6 +5,10 @@
 //   jsonl      {"id": "a", "scores": {"label": p, ...}}, or with `tags` {"id": "a", "tags": [{"label", "probability",
 //              "decided"}, ...]}
 // An item without any view has no scores: empty fields, null.
+//
+// With `known` some labels of an item are known beforehand. They are written as known and are no suggestions: 1 or 0 in the
+// wide forms, left out of tags and ranks. Tables with tags get a column `known` with the names of those that it has, long
+// ones lines without a rank, JSON "known": {"label": 1, ...}.
 #pragma once
 
 #include <cstdint>
@@ -24,6 +28,7 @@ struct PredictionStyle {
   std::size_t top = 0;        // at most so many; 0 = all
   bool only_decided = false;  // those that are decided
   bool probabilities = true;  // what the number is called: probability or score
+  bool known = false;         // rows tell known labels
   bool shows_decisions() const { return only_decided || is_long() || (tags && form == Form::jsonl); }
   bool is_long() const { return form == Form::long_csv || form == Form::long_tsv; }
 };
@@ -37,6 +42,7 @@ class PredictionText {
     bool id_is_number = false;
     std::span<const float> scores;          // (c); empty = the item has no view
     std::span<const std::uint8_t> decided;  // (c); empty where the style does not show decisions
+    std::span<const std::int8_t> known;     // (c) 1, 0, kUnknown; empty where the style has none
     std::size_t line = 0;                   // of the input, for errors
     std::string_view error;                 // not empty: the line could not be read
   };
@@ -50,6 +56,7 @@ class PredictionText {
 
  private:
   void append_json(std::string& out, const Row& row, std::vector<std::uint32_t>& order) const;
+  void append_known(std::string& out, const Row& row) const;
   void append_table(std::string& out, const Row& row, std::vector<std::uint32_t>& order) const;
   void append(std::string& out, const Row& row, std::vector<std::uint32_t>& order) const;
   void choose(const Row& row,

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
 #include <limits>
 #include <numeric>
 
@@ -11,6 +12,7 @@
 #include "data/moments.h"
 #include "data/principal.h"
 #include "data/squash.h"
+#include "data/strips.h"
 #include "ops/linalg.h"
 
 namespace lacuna {
@@ -74,7 +76,7 @@ Look look_at(const View& view, const std::vector<std::uint32_t>& rows) {
   Look look;
   std::vector<float> row(view.columns());
   double low_norm = std::numeric_limits<double>::infinity(), high_norm = 0;
-  for (const std::uint32_t i : rows) {
+  const auto look_at_row = [&](std::uint32_t i) {
     view.copy_row(i, row);
     double squares = 0;
     for (const float x : row) {
@@ -86,7 +88,10 @@ Look look_at(const View& view, const std::vector<std::uint32_t>& rows) {
     }
     low_norm = std::min(low_norm, std::sqrt(squares));
     high_norm = std::max(high_norm, std::sqrt(squares));
-  }
+  };
+  for_slabs(view, rows, [&](std::size_t first, std::size_t count) {
+    for (std::size_t r = first; r < first + count; ++r) look_at_row(rows[r]);
+  });
   look.values = rows.size() * view.columns();
   look.equal_norms = !rows.empty() && high_norm > 0 && low_norm >= .98 * high_norm;
   return look;
@@ -178,18 +183,21 @@ Extent extent_of(const View& view, const std::vector<std::uint32_t>& rows) {
   const auto* table = std::get_if<Table<float>>(&view.features);
   const auto* csr = std::get_if<Csr>(&view.features);
   constexpr std::size_t kChunk = 256;  // rows
-  std::vector<Extent> parts(rows.size() / kChunk + 1);
-  parallel_for(rows.size(), kChunk, [&](std::size_t begin, std::size_t end) {
-    Extent& part = parts[begin / kChunk];
-    for (std::size_t r = begin; r < end; ++r) {
-      const std::uint32_t i = rows[r];
-      part.add(extent_of(table != nullptr ? table->row(i)
-                                          : csr->value.row(0).subspan(
-                                                csr->start(0, i), csr->start(0, i + 1) - csr->start(0, i))));
-    }
-  });
   Extent extent;
-  for (const Extent& part : parts) extent.add(part);
+  for_slabs(view, rows, [&](std::size_t first, std::size_t count) {
+    std::vector<Extent> parts(count / kChunk + 1);
+    parallel_for(count, kChunk, [&](std::size_t begin, std::size_t end) {
+      Extent& part = parts[begin / kChunk];
+      for (std::size_t r = begin; r < end; ++r) {
+        const std::uint32_t i = rows[first + r];
+        part.add(extent_of(
+            table != nullptr
+                ? table->row(i)
+                : csr->value.row(0).subspan(csr->start(0, i), csr->start(0, i + 1) - csr->start(0, i))));
+      }
+    });
+    for (const Extent& part : parts) extent.add(part);
+  });
   return extent;
 }
 
@@ -289,6 +297,7 @@ Matrix<float> background(const Preparation::ViewMap& map, const Items& items, st
     if (items.W(i, v) == 0) continue;
     seen += map.columns;
     for (std::size_t j = 0; j < map.columns; ++j) differ += items.X[v](i, j) != zero(0, j);
+    items.leave(i, 1);
   }
   if (static_cast<double>(differ) > kMostDiffer * static_cast<double>(seen)) return {};
   return zero;
@@ -304,7 +313,8 @@ void centre(const Moments& m, Preparation::ViewMap& map) {
 
 // Sets shift and scale, and finds the directions of the squashed rows.
 Principal directions_of(const View& view, const std::vector<std::uint32_t>& rows, std::size_t K,
-                        std::uint64_t seed, Preparation::ViewMap& map) {
+                        const PrepareOptions& options, Preparation::ViewMap& map) {
+  const std::uint64_t seed = options.seed;
   if (view.sparse()) {
     View gathered;
     gathered.features = gather(std::get<Csr>(view.features), rows, squash_of(map));
@@ -313,9 +323,14 @@ Principal directions_of(const View& view, const std::vector<std::uint32_t>& rows
     centre(moments(gathered, all), map);
     return principal_directions(std::get<Csr>(gathered.features), map.shift.row(0), K, seed);
   }
+  if (rows.size() * map.columns * sizeof(float) > options.most_bytes) {
+    centre(means_of(ViewStrips(view, rows, squash_of(map))), map);
+    const ViewStrips centred(view, rows, squash_of(map), map.shift.row(0), map.scale.row(0));
+    return principal_directions(centred, K, seed);
+  }
   Matrix<float> padded = gather(std::get<Table<float>>(view.features), rows, squash_of(map));
   const MatrixView<float> X = padded.view().columns(0, map.columns);
-  centre(means_of(X), map);
+  centre(means_of(MemoryStrips(X)), map);
   const auto shift = map.shift.row(0), scale = map.scale.row(0);
   parallel_for(X.rows, 64, [&](std::size_t begin, std::size_t end) {
     for (std::size_t i = begin; i < end; ++i) {
@@ -334,7 +349,7 @@ void fit_projection(const Dataset& data, std::size_t v, const std::vector<std::u
   if (map.kind == "log-pca" || kernel) map.log_scale = extent.largest <= 1 ? 100 : 1;
   if (map.kind == "root-pca" && !extent.two_sided()) map.power = kRootPower;
   const std::size_t K = kernel ? kKernelDirections : static_cast<std::size_t>(options.components);
-  Principal principal = directions_of(view, rows, K, options.seed, map);
+  Principal principal = directions_of(view, rows, K, options, map);
   map.directions = std::move(principal.directions);
   double mean = 0;
   for (std::size_t k = 0; k < principal.variances.size(); ++k) {
@@ -349,10 +364,15 @@ void fit_projection(const Dataset& data, std::size_t v, const std::vector<std::u
   map.residual = principal.residual;
   map.gain = mean > 0 ? static_cast<float>(1 / std::sqrt(mean)) : 0.f;
   if (!kernel || rows.empty()) return;
-  Matrix<float> Z(rows.size(), map.directions.cols());
   Selection fitted;
   fitted.data = &data;
   fitted.rows = rows;
+  if (rows.size() * map.directions.cols() * sizeof(float) > options.most_bytes) {  // the anchors alone
+    fitted.rows.resize(KernelMap::kMostAnchors);
+    for (std::size_t i = 0; i < fitted.rows.size(); ++i)
+      fitted.rows[i] = rows[i * rows.size() / fitted.rows.size()];
+  }
+  Matrix<float> Z(fitted.rows.size(), map.directions.cols());
   project(map, fitted, v, Z);
   map.kernel = KernelMap::fit(Z, static_cast<std::size_t>(options.components), options.seed);
 }
@@ -388,6 +408,22 @@ Preparation::ViewMap fit_view(const Selection& train, std::size_t v, const std::
   return map;
 }
 
+// Whose view is whose: the widest first, each to the rank that has the fewest columns so far.
+std::vector<int> owners_of_views(const Dataset& data, const Ranks& ranks) {
+  std::vector<std::size_t> order(data.views.size());
+  std::iota(order.begin(), order.end(), std::size_t{0});
+  std::ranges::stable_sort(order, std::ranges::greater(),
+                           [&](std::size_t v) { return data.views[v].columns(); });
+  std::vector<std::size_t> loads(static_cast<std::size_t>(ranks.size()));
+  std::vector<int> owners(order.size());
+  for (const std::size_t v : order) {
+    const auto least = std::ranges::min_element(loads);
+    *least += data.views[v].columns();
+    owners[v] = static_cast<int>(least - loads.begin());
+  }
+  return owners;
+}
+
 }  // namespace
 
 const std::vector<std::string>& prepare_kinds() {
@@ -416,11 +452,26 @@ void PrepareOptions::declare(Options& options) {
               "fit the preparation on all rows, test rows included, as the authors do");
 }
 
-Preparation Preparation::fit(const Selection& train, const PrepareOptions& options) {
+Preparation Preparation::fit(const Selection& train, const PrepareOptions& options, const Ranks& ranks) {
   const std::vector<std::string> kind = kinds_of_views(*train.data, options);
+  const std::vector<int> owners = owners_of_views(*train.data, ranks);
+  Preparation own;
+  for (std::size_t v = 0; v < owners.size(); ++v)
+    if (owners[v] == ranks.rank()) own.views_.push_back(fit_view(train, v, kind[v], options));
+  if (ranks.alone()) return own;
+  Tensors file;
+  own.save(file, "");
+  std::vector<Preparation> parts;  // of each rank, its own views in order
+  for (const std::string& text : all_gather(ranks, file.text())) {
+    const auto bytes = std::make_shared<const std::string>(text);
+    parts.push_back(load(Tensors::parse(bytes, std::as_bytes(std::span(*bytes)), "another rank"), ""));
+  }
   Preparation result;
-  for (std::size_t v = 0; v < train.data->views.size(); ++v)
-    result.views_.push_back(fit_view(train, v, kind[v], options));
+  std::vector<std::size_t> taken(parts.size());
+  for (const int owner : owners) {
+    const auto r = static_cast<std::size_t>(owner);
+    result.views_.push_back(std::move(parts[r].views_[taken[r]++]));
+  }
   return result;
 }
 
@@ -434,7 +485,7 @@ Items Preparation::apply(const Selection& selection, const std::vector<int>& sou
   const Dataset& data = *selection.data;
   const std::size_t n = selection.rows.size(), m = views_.size();
   Items items;
-  items.W = Matrix<std::uint8_t>(n, m);
+  Matrix<std::uint8_t> W(n, m);
   for (std::size_t v = 0; v < m; ++v) {
     const ViewMap& map = views_[v];
     Matrix<float> X(n, map.directions.empty() ? map.columns : map.directions.cols());
@@ -444,31 +495,39 @@ Items Preparation::apply(const Selection& selection, const std::vector<int>& sou
       if (view.columns() != map.columns)
         fail(Exit::mismatch, "{}: view '{}' has {} columns, the model expects {}", data.name, view.name,
              view.columns(), map.columns);
-      for (std::size_t i = 0; i < n; ++i) items.W(i, v) = selection.has(i, from);
+      for (std::size_t i = 0; i < n; ++i) W(i, v) = selection.has(i, from);
       project(map, selection, from, X);
     }
     if (!map.kernel.empty()) {
       Matrix<float> mapped(n, map.width());
       map.kernel.apply(X, mapped);
       for (std::size_t i = 0; i < n; ++i)
-        if (items.W(i, v) == 0) std::ranges::fill(mapped.row(i), 0.f);
+        if (W(i, v) == 0) std::ranges::fill(mapped.row(i), 0.f);
       X = std::move(mapped);
     }
-    items.X.push_back(std::move(X));
-    items.common.push_back(background(map, items, v));
+    items.X.emplace_back(std::move(X));
   }
+  items.W = std::move(W);
+  find_backgrounds(items);
   if (with_labels && !data.labels.empty()) {
     const std::size_t c = data.label_count();
-    items.Y = Matrix<float>(n, c);
-    items.G = Matrix<std::uint8_t>(n, c);
+    Matrix<float> Y(n, c);
+    Matrix<std::uint8_t> G(n, c);
     for (std::size_t i = 0; i < n; ++i)
       for (std::size_t j = 0; j < c; ++j) {
         const std::int8_t label = selection.label(i, j);
-        items.G(i, j) = label != kUnknown;
-        items.Y(i, j) = label == 1 ? 1.f : 0.f;
+        G(i, j) = label != kUnknown;
+        Y(i, j) = label == 1 ? 1.f : 0.f;
       }
+    items.Y = std::move(Y);
+    items.G = std::move(G);
   }
   return items;
+}
+
+void Preparation::find_backgrounds(Items& items) const {
+  items.common.clear();
+  for (std::size_t v = 0; v < views_.size(); ++v) items.common.push_back(background(views_[v], items, v));
 }
 
 void Preparation::save(Tensors& file, const std::string& prefix) const {

@@ -18,6 +18,7 @@
 
 #include "base/matrix.h"
 #include "base/options.h"
+#include "base/ranks.h"
 #include "base/tensors.h"
 #include "data/items.h"
 #include "data/kernel_map.h"
@@ -34,6 +35,7 @@ struct PrepareOptions {
   double whiten = 0;                  // of the directions: 0 keeps their variances, 1 makes them equal
   bool leaky = false;                 // fit on all rows of the data, as the authors' program does (it leaks)
   std::uint64_t seed = 1;             // start of the iterative solver on large views
+  std::uint64_t most_bytes = ~std::uint64_t{0};  // of a dense view that fit() holds at once; larger ones are read in passes
   void declare(Options& options);
 };
 
@@ -64,12 +66,16 @@ class Preparation {
     }
   };
 
-  static Preparation fit(const Selection& train, const PrepareOptions& options);
+  // Ranks divide the views among them, and every rank gets all maps, with the bits of one process.
+  static Preparation fit(const Selection& train, const PrepareOptions& options,
+                         const Ranks& ranks = one_rank());
   // Prepared rows; view v of the result is view v of the model. `source[v]` is the position in
   // selection.data->views of the model's view v, or -1 where the data lacks that view (all its instances are
   // then missing).
   Items apply(const Selection& selection, const std::vector<int>& source, bool with_labels) const;
   Items apply(const Selection& selection, bool with_labels) const;  // same views, same order
+
+  void find_backgrounds(Items& items) const;  // Items::common, of rows that apply() made
 
   const std::vector<ViewMap>& views() const { return views_; }
   void save(Tensors& file, const std::string& prefix) const;

@@ -16,6 +16,11 @@ class Centred {
   virtual std::size_t cols() const = 0;
   virtual void times(MatrixView<const double> B, MatrixView<double> out) const = 0;             // out = X̃ B
   virtual void transposed_times(MatrixView<const double> B, MatrixView<double> out) const = 0;  // out = X̃ᵀ B
+  virtual void gram_times(MatrixView<const double> B, MatrixView<double> out) const {  // out = X̃ᵀX̃ B
+    Matrix<double> middle(rows(), B.cols);
+    times(B, middle);
+    transposed_times(middle, out);
+  }
 };
 
 class DenseTable final : public Centred {
@@ -50,39 +55,60 @@ class DenseTable final : public Centred {
   MatrixView<const float> X_;
 };
 
-// The same with products in float, for which X stays where it lies: sums of a strip in float, of strips in
-// double.
+// The same with products in float, of one strip after the other: sums of a strip in float, of strips in double.
 class FloatTable final : public Centred {
  public:
-  explicit FloatTable(MatrixView<const float> X) : X_(X) {}
-  std::size_t rows() const override { return X_.rows; }
-  std::size_t cols() const override { return X_.cols; }
+  explicit FloatTable(const Strips& X) : X_(X) {}
+  std::size_t rows() const override { return X_.rows(); }
+  std::size_t cols() const override { return X_.cols(); }
   void times(MatrixView<const double> B, MatrixView<double> out) const override {
-    Matrix<float> narrow(B.rows, B.cols), image(out.rows, out.cols);
-    each_row(B.rows,
-             [&](std::size_t i) { std::ranges::transform(B.row(i), narrow.row(i).begin(), to_narrow); });
-    multiply(X_, narrow, Transpose::none, false, image);
-    each_row(out.rows, [&](std::size_t i) { std::ranges::copy(image.row(i), out.row(i).begin()); });
+    const Matrix<float> narrow = narrowed(B);
+    X_.each([&](std::size_t begin, MatrixView<const float> strip) {
+      Matrix<float> image(strip.rows, out.cols);
+      multiply(strip, narrow, Transpose::none, false, image);
+      each_row(strip.rows,
+               [&](std::size_t i) { std::ranges::copy(image.row(i), out.row(begin + i).begin()); });
+    });
   }
-  // As (Bᵀ X̃)ᵀ.
   void transposed_times(MatrixView<const double> B, MatrixView<double> out) const override {
-    constexpr std::size_t kStrip = 2048;
-    Matrix<float> image(out.cols, out.rows);
-    for (std::size_t begin = 0; begin < X_.rows; begin += kStrip) {
-      const std::size_t count = std::min(kStrip, X_.rows - begin);
-      Matrix<float> narrow(B.cols, count);
-      each_row(count, [&](std::size_t i) {
+    X_.each([&](std::size_t begin, MatrixView<const float> strip) {
+      Matrix<float> narrow(B.cols, strip.rows);
+      each_row(strip.rows, [&](std::size_t i) {
         for (std::size_t k = 0; k < B.cols; ++k) narrow(k, i) = to_narrow(B(begin + i, k));
       });
-      multiply(narrow, X_.slice(begin, count), Transpose::none, false, image);
-      each_row(out.rows, [&](std::size_t j) {
-        for (std::size_t k = 0; k < out.cols; ++k)
-          out(j, k) = (begin > 0 ? out(j, k) : 0) + static_cast<double>(image(k, j));
+      add_image(narrow, strip, begin > 0, out);
+    });
+  }
+  // Both in one pass.
+  void gram_times(MatrixView<const double> B, MatrixView<double> out) const override {
+    const Matrix<float> narrow = narrowed(B);
+    X_.each([&](std::size_t begin, MatrixView<const float> strip) {
+      Matrix<float> image(strip.rows, B.cols), turned(B.cols, strip.rows);
+      multiply(strip, narrow, Transpose::none, false, image);
+      each_row(strip.rows, [&](std::size_t i) {
+        for (std::size_t k = 0; k < B.cols; ++k) turned(k, i) = image(i, k);
       });
-    }
+      add_image(turned, strip, begin > 0, out);
+    });
   }
 
  private:
+  // out (d, k) += (Bᵀ X̃)ᵀ of a strip's part Bᵀ (k, r).
+  static void add_image(const Matrix<float>& B, MatrixView<const float> strip, bool adds,
+                        MatrixView<double> out) {
+    Matrix<float> image(out.cols, out.rows);
+    multiply(B, strip, Transpose::none, false, image);
+    each_row(out.rows, [&](std::size_t j) {
+      for (std::size_t k = 0; k < out.cols; ++k)
+        out(j, k) = (adds ? out(j, k) : 0) + static_cast<double>(image(k, j));
+    });
+  }
+  static Matrix<float> narrowed(MatrixView<const double> B) {
+    Matrix<float> narrow(B.rows, B.cols);
+    each_row(B.rows,
+             [&](std::size_t i) { std::ranges::transform(B.row(i), narrow.row(i).begin(), to_narrow); });
+    return narrow;
+  }
   static float to_narrow(double x) { return static_cast<float>(x); }
   template <class F>
   static void each_row(std::size_t n, F&& body) {
@@ -90,7 +116,7 @@ class FloatTable final : public Centred {
       for (std::size_t i = begin; i < end; ++i) body(i);
     });
   }
-  MatrixView<const float> X_;
+  const Strips& X_;
 };
 
 // Compressed rows, and a transposed copy so that both products write each element in one thread.
@@ -160,20 +186,17 @@ void apply_gram(const Centred& X, MatrixView<const double> B, MatrixView<double>
     X.transposed_times(B, middle);
     X.times(middle, out);
   } else {
-    Matrix<double> middle(X.rows(), B.cols);
-    X.times(B, middle);
-    X.transposed_times(middle, out);
+    X.gram_times(B, out);
   }
 }
 
-Eigensystem leading_pairs(const Centred& X, const Matrix<double>* gram, std::size_t K, double growth,
+Eigensystem leading_pairs(const Centred& X, const Matrix<double>* gram, std::size_t K, EnoughPairs enough,
                           std::uint64_t seed) {
   const std::size_t size = std::min(X.rows(), X.cols());
   if (size > kDirectSize && (gram == nullptr || size > kFewDirections * K))
-    return leading_eigen(
-        size, K, {kResidual, growth}, seed, [&](MatrixView<const double> B, MatrixView<double> out) {
-          gram != nullptr ? product(gram->view(), B, Transpose::none, false, out) : apply_gram(X, B, out);
-        });
+    return leading_eigen(size, K, enough, seed, [&](MatrixView<const double> B, MatrixView<double> out) {
+      gram != nullptr ? product(gram->view(), B, Transpose::none, false, out) : apply_gram(X, B, out);
+    });
   if (gram != nullptr) return symmetric_eigen(*gram);
   Matrix<double> identity(size, size), A(size, size);
   for (std::size_t i = 0; i < size; ++i) identity(i, i) = 1;
@@ -181,7 +204,7 @@ Eigensystem leading_pairs(const Centred& X, const Matrix<double>* gram, std::siz
   return symmetric_eigen(A);
 }
 
-Principal directions_of(const Centred& X, const Matrix<double>* gram, std::size_t K, double growth,
+Principal directions_of(const Centred& X, const Matrix<double>* gram, std::size_t K, EnoughPairs enough,
                         std::uint64_t seed) {
   const std::size_t n = X.rows(), d = X.cols();
   K = std::min({K, n, d});
@@ -189,7 +212,7 @@ Principal directions_of(const Centred& X, const Matrix<double>* gram, std::size_
   result.directions = Matrix<float>(d, 1);
   result.variances = {0};
   if (K == 0) return result;
-  const Eigensystem pairs = leading_pairs(X, gram, K, growth, seed);
+  const Eigensystem pairs = leading_pairs(X, gram, K, enough, seed);
   std::size_t kept = 0;
   while (kept < K && pairs.values[kept] > 1e-9 * pairs.values[0] && pairs.values[kept] > 0) ++kept;
   if (kept == 0) return result;  // nothing varies
@@ -217,19 +240,28 @@ Principal directions_of(const Centred& X, const Matrix<double>* gram, std::size_
 
 }  // namespace
 
-Principal principal_directions(MatrixView<const float> X, std::size_t K, std::uint64_t seed,
-                               double gram_work) {
-  const std::size_t size = std::min(X.rows, X.cols);
-  const double work = static_cast<double>(X.size()) * static_cast<double>(size);
-  if (size > kGramSize || (work > gram_work && size > kFewDirections * K))
-    return directions_of(FloatTable(X), nullptr, K, kGrowth, seed);
+Principal principal_directions(const Strips& X, std::size_t K, std::uint64_t seed, double gram_work) {
+  const MatrixView<const float> whole = X.whole();
+  const std::size_t size = std::min(X.rows(), X.cols());
+  const double work = static_cast<double>(X.rows() * X.cols()) * static_cast<double>(size);
+  const bool away = whole.data == nullptr, wide = X.rows() < X.cols();
+  if (size > kGramSize || (work > gram_work && size > kFewDirections * K) || (away && wide))
+    return directions_of(FloatTable(X), nullptr, K, {kResidual, kGrowth, away ? K : 0}, seed);
   Matrix<double> gram(size, size);
-  X.rows < X.cols ? gram_of_rows(X, gram) : gram_of_columns(X, gram);
-  return directions_of(DenseTable(X), &gram, K, 0, seed);
+  if (!away) {
+    wide ? gram_of_rows(whole, gram) : gram_of_columns(whole, gram);
+    return directions_of(DenseTable(whole), &gram, K, {.residual = kResidual}, seed);
+  }
+  Matrix<double> part(size, size);
+  X.each([&](std::size_t, MatrixView<const float> strip) {
+    gram_of_columns(strip, part);
+    for (std::size_t i = 0; i < part.values().size(); ++i) gram.values()[i] += part.values()[i];
+  });
+  return directions_of(FloatTable(X), &gram, K, {.residual = kResidual}, seed);
 }
 
 Principal principal_directions(const Csr& X, std::span<const float> mean, std::size_t K, std::uint64_t seed) {
-  return directions_of(SparseTable(X, mean), nullptr, K, 0, seed);
+  return directions_of(SparseTable(X, mean), nullptr, K, {.residual = kResidual}, seed);
 }
 
 }  // namespace lacuna

@@ -14,6 +14,7 @@
 
 #include "base/matrix.h"
 #include "data/dataset.h"
+#include "data/strips.h"
 
 namespace lacuna {
 
@@ -30,9 +31,13 @@ constexpr std::size_t kFewDirections = 6;  // columns a direction; a matrix with
 constexpr double kGrowth = 1e-3;           // of the explained variance, by the last two blocks of the basis
 
 // X (n, d), its columns centred already. At most K directions; those with a variance of less than 1e-9 of the
-// first are left out. The largest entry of each direction is positive.
-Principal principal_directions(MatrixView<const float> X, std::size_t K, std::uint64_t seed,
-                               double gram_work = kGramWork);
+// first are left out. The largest entry of each direction is positive. A table that is not in memory is read in passes:
+// one for a Gram matrix, otherwise one (two where it has fewer rows than columns) for each block of K columns.
+Principal principal_directions(const Strips& X, std::size_t K, std::uint64_t seed, double gram_work = kGramWork);
+inline Principal principal_directions(MatrixView<const float> X, std::size_t K, std::uint64_t seed,
+                                      double gram_work = kGramWork) {
+  return principal_directions(MemoryStrips(X), K, seed, gram_work);
+}
 // The rows of X less `mean` (d).
 Principal principal_directions(const Csr& X, std::span<const float> mean, std::size_t K, std::uint64_t seed);
 

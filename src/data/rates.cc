@@ -3,10 +3,6 @@
 namespace lacuna {
 namespace {
 
-double share(double part, double whole) {
-  return whole > 0 ? part / whole : 0;
-}
-
 void add_views(const Dataset& data, const Folds& folds, std::size_t r, double weight, Rates& rates) {
   const Fold& fold = folds.folds[r];
   const std::size_t m = folds.views;

@@ -8,6 +8,10 @@
 
 namespace lacuna {
 
+inline double share(double part, double whole) {
+  return whole > 0 ? part / whole : 0;
+}
+
 struct Rates {
   std::vector<double> existing;         // per view: instances that the data have
   std::vector<double> hidden;           // per view: share of them that is hidden

@@ -24,11 +24,6 @@ namespace fs = std::filesystem;
 const std::vector<std::string> kTable = {"label-code", "label-file", "label-columns",
                                          "views",      "empty",      "transpose"};
 
-std::vector<std::string> with(std::vector<std::string> options, std::initializer_list<const char*> more) {
-  options.insert(options.end(), more.begin(), more.end());
-  return options;
-}
-
 std::vector<std::string> format_names() {
   std::vector<std::string> names = {"auto"};
   for (const FileForm& form : forms()) names.push_back(form.name);
@@ -69,7 +64,7 @@ void refuse_idle(const FileForm& form, const ReadOptions& options, const std::st
     const Option& option = ours.all()[k];
     if (option.name == "format" || option.text() == defaults.all()[k].text()) continue;
     if (std::ranges::find(form.options, option.name) == form.options.end())
-      fail(Exit::usage, "{}: --{} has no effect on data of the form {}; leave it away", path, option.name,
+      fail(Exit::usage, "{}: --{} has no effect on data of the form {}; omit it", path, option.name,
            form.name);
   }
 }

@@ -22,10 +22,10 @@ std::string examples(const std::vector<std::string>& names) {
   return text + (names.size() > 3 ? ", ..." : "");
 }
 
-using Places = std::unordered_map<std::string, std::uint32_t>;
+using IdPlaces = std::unordered_map<std::string, std::uint32_t>;
 
-Places places_of(const std::vector<std::string>& names, const char* what, const std::string& path) {
-  Places places;
+IdPlaces places_of(const std::vector<std::string>& names, const char* what, const std::string& path) {
+  IdPlaces places;
   for (std::uint32_t k = 0; k < names.size(); ++k)
     if (!places.emplace(names[k], k).second)
       fail(Exit::data, "{}: {} '{}' comes twice", path, what, names[k]);
@@ -37,7 +37,7 @@ void match(const std::vector<std::string>& theirs, const std::vector<std::string
            const std::string& path, std::vector<std::uint32_t>& their_places,
            std::vector<std::uint32_t>& our_places, std::vector<std::string>& only_theirs,
            std::vector<std::string>& only_ours) {
-  const Places places = places_of(theirs, what, path);
+  const IdPlaces places = places_of(theirs, what, path);
   std::vector<std::uint8_t> used(theirs.size());
   for (std::uint32_t k = 0; k < ours.size(); ++k) {
     const auto found = places.find(ours[k]);

@@ -25,15 +25,16 @@ std::string unpacked(const MappedFile& file) {
   for (;;) {
     const std::size_t got = stream.read(std::as_writable_bytes(std::span(piece.data(), piece.size())));
     if (out.size() + got > most)
-      fail(Exit::data, "{}: {} bytes unpack to more than {}; unpack it yourself if that is meant", file.path(),
-           file.size(), bytes_text(static_cast<double>(most)));
+      fail(Exit::data, "{}: {} bytes unpack to more than {}; unpack it yourself if that is meant",
+           file.path(), file.size(), bytes_text(static_cast<double>(most)));
     out.append(piece, 0, got);
     if (got < piece.size()) return out;
   }
 }
 
 std::string from_utf16(std::string_view bytes, bool big, const std::string& where) {
-  if (bytes.size() % 2 != 0) fail(Exit::data, "{}: UTF-16 text of {} bytes ends within a character", where, bytes.size());
+  if (bytes.size() % 2 != 0)
+    fail(Exit::data, "{}: UTF-16 text of {} bytes ends within a character", where, bytes.size());
   std::string out;
   out.reserve(bytes.size() / 2);
   const auto unit = [&](std::size_t i) {
@@ -61,11 +62,6 @@ std::string from_utf16(std::string_view bytes, bool big, const std::string& wher
 TextFile own(std::string&& text) {
   const auto owner = std::make_shared<const std::string>(std::move(text));
   return {owner, *owner};
-}
-
-std::string lower(std::string text) {
-  for (char& c : text) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
-  return text;
 }
 
 }  // namespace

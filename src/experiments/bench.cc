@@ -72,8 +72,9 @@ void BenchOptions::declare(Options& o, Experiment experiment) {
     o.add(
          "shard", shard,
          "run the I-th of N parts of the cells, about as long as the others, and join what is there; slurm = "
-         "the task of an sbatch array")
-        .metavar("I/N")
+         "the task of an sbatch array; networks = the cells of methods that --device is for, others = the "
+         "rest")
+        .metavar("I/N|networks|others")
         .excludes("dry-run");
   o.add("methods", methods,
         "methods, with a preset behind a colon (mtd:paper); none = the paper's nine, the floor and our own")

@@ -25,7 +25,8 @@ struct BenchOptions {
   std::vector<std::string> tune_methods = {"cdmm", "lvsl", "c2ae", "glocal"};
   std::string protocol = "strict";
   std::string out, name;  // the folder; the experiment's name in it (default: its kind)
-  std::string shard;      // "I/N", "slurm": this process runs a part of the cells; empty = all
+  std::string
+      shard;  // "I/N", "slurm", "networks", "others": this process runs a part of the cells; empty = all
   bool resume = false, retry_failed = false, keep_scores = false;
   int threads = 0;
   std::string device = "cpu";  // where networks compute; results depend on it

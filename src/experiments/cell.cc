@@ -52,8 +52,8 @@ Model make_model(const CellSpec& spec) {
 }
 
 // What a method's results depend on besides its settings: networks compute on the chosen device, all else on the CPU.
-std::string device_of(Model& model) {
-  return model.options().find("precision") != nullptr && current_device().cuda ? "cuda" : "cpu";
+std::string device_of(const MethodChoice& method) {
+  return is_network(method) && current_device().cuda ? "cuda" : "cpu";
 }
 
 // The data without one view. Tables are shared, so this copies names only.
@@ -325,6 +325,10 @@ std::string fold_hash(const Folds& folds, std::size_t fold) {
   return hash.hex();
 }
 
+bool is_network(const MethodChoice& method) {
+  return Model(method.name).options().find("precision") != nullptr;
+}
+
 json resolved_options(const CellSpec& spec) {
   return make_model(spec).options().json();
 }
@@ -343,7 +347,7 @@ std::string cell_id(const CellSpec& spec, Shelf& shelf) {
                   {"task", task_name(spec.task)},
                   {"tune", spec.tune > 0 ? search_record(model, spec.tune) : json()},
                   {"epochs", spec.epochs}};
-  if (const std::string device = device_of(model); device != "cpu") content["device"] = device;
+  if (const std::string device = device_of(spec.method); device != "cpu") content["device"] = device;
   Sha256 hash;
   hash.add(content.dump());
   return hash.hex().substr(0, 16);
@@ -417,7 +421,7 @@ CellFiles run_cell(const CellSpec& spec, Shelf& shelf, const EpochWatch& watch) 
   CellFiles files;
   files.spec = spec.json();
   files.spec["options"] = model.options().json();
-  files.spec["device"] = device_of(model);
+  files.spec["device"] = device_of(spec.method);
   files.spec["data"]["name"] = book.data.name;
   files.spec["data"]["hash"] = book.hash;
   files.spec["folds"]["hash"] = hash_of_fold;

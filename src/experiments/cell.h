@@ -81,6 +81,9 @@ class Shelf {
   std::map<std::string, Folds> folds_;
 };
 
+// Whether it computes on the chosen device (ops/device.h); all else is the CPU's.
+bool is_network(const MethodChoice& method);
+
 // Hash of one repetition: gaps, order and split sizes; the same whether it is one of five or one of ten.
 std::string fold_hash(const Folds& folds, std::size_t fold);
 // All settings of the method as they will be used, by name.

@@ -5,6 +5,7 @@
 #include <set>
 
 #include "base/threads.h"
+#include "ops/device.h"
 
 namespace lacuna {
 
@@ -72,7 +73,8 @@ Forecast forecast(std::span<const Plan> plans, const CellStore* store, Shelf& sh
       });
       if (at == all.lines.end())
         at = all.lines.insert(at, {.experiment = experiment, .data = data, .method = method});
-      const double seconds = cost->core_seconds / static_cast<double>(threads());
+      const bool on_gpu = current_device().cuda && is_network(cell.spec.method);
+      const double seconds = cost->core_seconds / (on_gpu ? 1. : static_cast<double>(threads()));
       const bool done = store != nullptr && store->state(cell.id) == CellStore::State::done;
       ++at->cells;
       at->done += done;

@@ -116,6 +116,22 @@ struct ReliabilityPlot {
 };
 Svg draw(const ReliabilityPlot& plot);
 
+// Names as a list with ties: each hangs on one above it, by a bar whose thickness is the strength of the tie. In as many
+// columns as there is room for, so that hundreds of names can be read.
+struct ForestPlot {
+  struct Row {
+    std::string name;
+    std::size_t depth = 0;  // 0: a root; otherwise it hangs on the last row before it that is one less deep
+    double tie = 0;         // 0 to 1
+    double size = 0;        // of its dot, 0 to 1
+    std::string tip;
+  };
+  std::string title = {};
+  std::vector<Row> rows = {};
+  double width = kFull;
+};
+Svg draw(const ForestPlot& plot);
+
 struct Bounds {
   double low = 0, high = 1;
 };

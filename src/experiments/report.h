@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "data/label_graph.h"
 #include "experiments/page.h"
 #include "experiments/plots.h"
 #include "experiments/results.h"
@@ -42,6 +43,10 @@ struct ModelReport {
 };
 std::string model_report_text(const ModelReport& report);  // the page itself
 void write_model_report(const ModelReport& report, const std::string& path);
+
+// A page about how the labels of a data set go together: what hangs together most as a picture, and all strong pairs.
+std::string label_page_text(const std::string& name, const std::vector<std::string>& labels,
+                            const LabelGraph& graph);
 
 // The parts of the report, one function each. A sink puts tables and plots on the page and into files of
 // their own.
@@ -87,6 +92,8 @@ void show_timing(const ExperimentResults& results, ReportSink& sink);
 // Labels, curves, reliability; files begin with `name`, captions with `owner`.
 void show_details(const std::string& name, const std::string& owner, const nlohmann::json& details,
                   ReportSink& sink);
+// The pictures and the table of label_page_text, for other pages.
+void show_label_graph(const std::vector<std::string>& labels, const LabelGraph& graph, ReportSink& sink);
 // The course of a metric on the validation rows, of the first member where there are several.
 Series validation_curve(const nlohmann::json& history, const std::string& metric);
 

@@ -95,7 +95,8 @@ ResultTable data_table(const ExperimentResults& results, const DataInfo& data) {
       "that tie all get "
       "the best of their ranks, as in the paper that introduced MTD.");
   if (beside)
-    table.notes.push_back("† takes no part in ranks and marks: the floor, or this program's own network.");
+    table.notes.push_back(
+        "† takes no part in ranks and marks: the floor, everyday baselines, or this program's own network.");
   if (theirs != nullptr)
     table.notes.push_back(
         "Italic rows are the figures printed in the paper that introduced MTD (NeurIPS 2023), as facts about "

@@ -63,7 +63,7 @@ ResultTable timing_table(const ExperimentResults& results, const DataInfo& data)
       if (time != nullptr) at_theirs.push_back(at_their_epochs(*cell, *time));
       alone = alone && cell->run.value("alone", false);
       machine =
-          fmt::format("{}, {} threads", cell->run.value("processor", "?"), cell->run.value("threads", 0));
+          fmt::format("{}, threads: {}", cell->run.value("processor", "?"), cell->run.value("threads", 0));
       if (const std::string device = cell->run.value("device", "cpu"); device != "cpu")
         machine += ", " + device;
     }

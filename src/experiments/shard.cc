@@ -17,6 +17,9 @@ constexpr std::int64_t kMost = 1000000;
 constexpr double kPerCell =
     .05;  // seconds to claim and to store one; else all that take nothing would be in one part
 
+constexpr const char* kNetworks = "networks";
+constexpr const char* kOthers = "others";
+
 std::int64_t slurm_number(const char* name) {
   const char* text = std::getenv(name);
   if (text == nullptr)
@@ -36,23 +39,26 @@ Shard slurm_shard() {
          "--shard slurm: task {} of {} tasks that begin at {} and end at {}: the numbers of the array have "
          "gaps; give --shard \"$SLURM_ARRAY_TASK_ID/N\" with N of the whole array",
          id, count, first, slurm_number("SLURM_ARRAY_TASK_MAX"));
-  return {static_cast<std::size_t>(id - first + 1), static_cast<std::size_t>(count)};
+  return {.index = static_cast<std::size_t>(id - first + 1), .count = static_cast<std::size_t>(count)};
 }
 
 }  // namespace
 
 Shard Shard::parse(const std::string& text) {
   if (text == "slurm") return slurm_shard();
+  if (text == kNetworks) return {.of = Of::networks};
+  if (text == kOthers) return {.of = Of::others};
   const auto slash = text.find('/');
   const auto index = parse_int(text.substr(0, slash));
   const auto count = slash == std::string::npos ? std::nullopt : parse_int(text.substr(slash + 1));
   if (!index || !count || *count < 1 || *count > kMost || *index < 1 || *index > *count)
-    fail(Exit::usage, "--shard '{}' is neither I/N, with I from 1 to N, nor slurm", text);
-  return {static_cast<std::size_t>(*index), static_cast<std::size_t>(*count)};
+    fail(Exit::usage, "--shard '{}' is not I/N, with I from 1 to N, nor slurm, {} or {}", text, kNetworks,
+         kOthers);
+  return {.index = static_cast<std::size_t>(*index), .count = static_cast<std::size_t>(*count)};
 }
 
 std::string Shard::text() const {
-  return fmt::format("{}/{}", index, count);
+  return of == Of::networks ? kNetworks : of == Of::others ? kOthers : fmt::format("{}/{}", index, count);
 }
 
 std::vector<std::size_t> balanced(const std::vector<double>& seconds, std::size_t parts) {
@@ -73,10 +79,14 @@ std::vector<std::size_t> balanced(const std::vector<double>& seconds, std::size_
   return part;
 }
 
-std::vector<const PlannedCell*> Sharding::of(std::size_t index) const {
+std::vector<const PlannedCell*> Sharding::of(const Shard& shard) const {
   std::vector<const PlannedCell*> found;
-  for (std::size_t i = 0; i < cells.size(); ++i)
-    if (part[i] == index) found.push_back(cells[i]);
+  for (std::size_t i = 0; i < cells.size(); ++i) {
+    const bool ours = shard.of == Shard::Of::cells
+                          ? part[i] == shard.index
+                          : is_network(cells[i]->spec.method) == (shard.of == Shard::Of::networks);
+    if (ours) found.push_back(cells[i]);
+  }
   return found;
 }
 

@@ -1,5 +1,5 @@
 // The cells of an experiment in parts, one for each process of a grid (`--shard I/N`): by the methods' own estimates all
-// parts take about as long.
+// parts take about as long. Or in two, for a machine with a GPU: networks, which compute there, and all others.
 #pragma once
 
 #include <cstddef>
@@ -13,9 +13,12 @@
 namespace lacuna {
 
 struct Shard {
-  std::size_t index = 1, count = 1;  // the first is 1
+  enum class Of { cells, networks, others };  // networks are those methods that --device is for
+  Of of = Of::cells;
+  std::size_t index = 1, count = 1;  // of cells; the first is 1
 
-  // "3/8", or "slurm": from SLURM_ARRAY_TASK_ID, _MIN and _COUNT. Exit::usage says what is wrong with it.
+  // "3/8", or "slurm": from SLURM_ARRAY_TASK_ID, _MIN and _COUNT; "networks", "others". Exit::usage says what is wrong
+  // with it.
   static Shard parse(const std::string& text);
   std::string text() const;
 };
@@ -30,7 +33,7 @@ struct Sharding {
   std::vector<Cost> costs;        // of `cells`
   std::vector<std::size_t> part;  // of `cells`
   std::size_t timed = 0;          // cells that were left out
-  std::vector<const PlannedCell*> of(std::size_t index) const;
+  std::vector<const PlannedCell*> of(const Shard& shard) const;
 };
 Sharding make_sharding(std::span<const Plan> plans, std::size_t parts, Shelf& shelf);
 

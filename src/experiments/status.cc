@@ -1,6 +1,7 @@
 #include "experiments/status.h"
 
 #include <algorithm>
+#include <cmath>
 #include <ctime>
 #include <filesystem>
 #include <map>
@@ -183,7 +184,9 @@ std::string GridStatus::text() const {
   if (experiments.size() > 1) row("each cell once", total);
   std::string text =
       table.text() + list_text("running", running) + list_text("stale", stale) + list_text("failed", failed);
-  text += fmt::format("{:.3g} cells an hour of late", per_hour);
+  text += fmt::format("{} cells an hour lately",
+                      per_hour < 10 ? fmt::format("{:.2g}", per_hour)
+                                    : count_text(static_cast<std::uint64_t>(std::lround(per_hour))));
   if (seconds_left > 0)
     text += fmt::format("; about {} left {}", duration_text(seconds_left),
                         running.empty() ? "for one process, and none is at work"

@@ -11,7 +11,7 @@ using Value = OnnxGraph::Value;
 constexpr std::int64_t kToReal = 1;     // TensorProto.FLOAT
 constexpr std::int64_t kToBoolean = 9;  // TensorProto.BOOL
 constexpr float kLeak = .1f;            // of C2AE's hidden layers
-constexpr float kEdge = 1e-7f;          // of log_odds() in methods/method.cc
+constexpr float kShareEdge = 1e-7f;     // of log_odds() in methods/method.cc
 
 // A matrix of the file; the graph borrows the file's bytes.
 MatrixView<const float> tensor(const Tensors& weights, const std::string& name) {
@@ -100,8 +100,8 @@ Value with_memory(OnnxGraph& graph, const Value& fused, const Value& logits, con
       {graph.node("Add", {counted, prior}, name + "counted and prior"),
        graph.node("Add", {total, graph.number(RowMemory::kPriorWeight)}, name + "total and prior")},
       name + "share");
-  const Value kept =
-      graph.node("Clip", {share, graph.number(kEdge), graph.number(1 - kEdge)}, name + "share kept");
+  const Value kept = graph.node("Clip", {share, graph.number(kShareEdge), graph.number(1 - kShareEdge)},
+                                name + "share kept");
   const Value odds =
       graph.node("Div", {kept, graph.node("Sub", {graph.number(1), kept}, name + "rest")}, name + "odds");
   const Value vote = graph.node("Mul", {graph.node("Log", {odds}, name + "logit"), constant("memory.weight")},

@@ -8,6 +8,7 @@
 #include "base/text.h"
 #include "base/threads.h"
 #include "data/dataset.h"
+#include "ops/scalar.h"
 
 namespace lacuna {
 namespace {
@@ -24,10 +25,6 @@ double feature(float score, bool probabilities) {
   if (!probabilities) return score;
   const double p = std::clamp(static_cast<double>(score), 1e-7, 1 - 1e-7);
   return std::log(p / (1 - p));
-}
-
-double sigmoid(double x) {
-  return x >= 0 ? 1 / (1 + std::exp(-x)) : std::exp(x) / (1 + std::exp(x));
 }
 
 // Newton on the logistic loss plus pull/2 ((a - a0)² + (b - b0)²), with steps halved until the loss falls.
@@ -51,7 +48,7 @@ Line fit_line(const std::vector<Point>& points, Line start, double pull) {
   for (int iteration = 0; iteration < 50; ++iteration) {
     double ga = pull * (line.a - start.a), gb = pull * (line.b - start.b), haa = pull, hab = 0, hbb = pull;
     for (const auto& point : points) {
-      const double x = point.x, p = sigmoid(line.a * x + line.b);
+      const double x = point.x, p = sigmoid_of(line.a * x + line.b);
       const double d = p - (point.positive ? high : low), w = p * (1 - p);
       ga += d * x, gb += d, haa += w * x * x, hab += w * x, hbb += w;
     }
@@ -206,15 +203,25 @@ void Calibration::decide(MatrixView<const float> scores, MatrixView<std::uint8_t
 
 double Calibration::probability(std::size_t label, double x) const {
   if (probabilities_) x = std::clamp(x, feature(0, true), feature(1, true));  // as apply() sees them
-  return sigmoid(static_cast<double>(slope_[label]) * x + static_cast<double>(intercept_[label]));
+  return sigmoid_of(static_cast<double>(slope_[label]) * x + static_cast<double>(intercept_[label]));
 }
 
 void Calibration::apply(MatrixView<float> scores) const {
   for (std::size_t i = 0; i < scores.rows; ++i)
     for (std::size_t j = 0; j < scores.cols; ++j)
-      scores(i, j) =
-          static_cast<float>(sigmoid(static_cast<double>(slope_[j]) * feature(scores(i, j), probabilities_) +
-                                     static_cast<double>(intercept_[j])));
+      scores(i, j) = static_cast<float>(sigmoid_of(log_odds(j, scores(i, j))));
+}
+
+double Calibration::log_odds(std::size_t label, float score) const {
+  return static_cast<double>(slope_[label]) * feature(score, probabilities_) +
+         static_cast<double>(intercept_[label]);
+}
+
+float Calibration::moved(std::size_t label, float score, double shift) const {
+  const auto slope = static_cast<double>(slope_[label]);
+  if (shift == 0 || !(slope > 0)) return score;  // fit() gives no other slope, a file might
+  const double x = feature(score, probabilities_) + shift / slope;
+  return static_cast<float>(probabilities_ ? sigmoid_of(x) : x);
 }
 
 void Calibration::save(Tensors& file) const {

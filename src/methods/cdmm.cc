@@ -174,7 +174,7 @@ class Cdmm final : public KernelMethod {
 
  private:
   // T = Ỹ R, R = D^-½ A D^-½, A = η Jaccard + (1-η) mean over views of the prototypes' similarity.
-  Matrix<double> targets(const std::vector<Matrix<float>>& units, const Matrix<float>& Y) const {
+  Matrix<double> targets(const std::vector<Matrix<float>>& units, const SharedMatrix<float>& Y) const {
     const std::size_t c = Y.cols(), m = units.size();
     Matrix<double> A = jaccard(Y);
     for (double& a : A.values()) a *= options_.label_share;

@@ -33,8 +33,12 @@ class Dicnet final : public TwoChannelMethod {
   }
 
   Traits traits() const override {
-    return {
-        .name = "dicnet", .title = "DICNet", .source = "AAAI 2023", .divides = true, .probabilities = true};
+    return {.name = "dicnet",
+            .title = "DICNet",
+            .source = "AAAI 2023",
+            .divides = true,
+            .streams = true,
+            .probabilities = true};
   }
 
   void declare(Options& o) override {

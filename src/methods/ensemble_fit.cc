@@ -15,9 +15,9 @@ namespace lacuna {
 namespace {
 
 constexpr const char* kCurrent = "current.";
-constexpr const char* kTaught = "taught";     // the teachers' mean score so far, in checkpoints
+constexpr const char* kTaughtScores = "taught";     // the teachers' mean score so far, in checkpoints
 constexpr const char* kLeftOut = "left_out";  // why, in checkpoints and in what processes share
-const Matrix<float> kNone;
+const SharedMatrix<float> kNone;
 
 std::string crossed_name(std::size_t member) {
   return fmt::format("crossed{}", member);
@@ -56,7 +56,7 @@ void Ensemble::begin(const Items& train, const FitContext& context) {
   choice_ = nullptr;
   left_out_.assign(specs_.size(), "");
   failure_.reset();
-  Q_ = Matrix<float>(teachers_ > 0 ? train.rows() : 0, train.labels());
+  Q_ = SharedMatrix<float>(teachers_ > 0 ? train.rows() : 0, train.labels());
   fits_.clear();
   double seconds = 0;
   FitSize size = fit_size(train);
@@ -187,7 +187,7 @@ void Ensemble::learn_shared(std::size_t begin, std::size_t end, const Items& tra
 void Ensemble::run(Method& method, const Fit& fit, const Items& train, const Items& val,
                    FitContext& context) const {
   const MemberSpec& spec = specs_[fit.member];
-  const Matrix<float>& Q = spec.teacher ? kNone : Q_;
+  const SharedMatrix<float>& Q = spec.teacher ? kNone : Q_;
   if (fit.part != kWhole)
     return method.fit(member_rows(train, spec.form, Q, rows_of(fit.part, false)),
                       member_items(val, spec.form, kNone), context);
@@ -202,7 +202,8 @@ void Ensemble::take(const Fit& fit, std::unique_ptr<Method> method, const Items&
     Matrix<float> scores(Q_.rows(), Q_.cols());
     method->predict(train.form(spec.form), scores);
     const float share = 1 / static_cast<float>(teachers_);
-    for (std::size_t i = 0; i < Q_.values().size(); ++i) Q_.values()[i] += share * scores.values()[i];
+    const auto sums = Q_.values();
+    for (std::size_t i = 0; i < sums.size(); ++i) sums[i] += share * scores.values()[i];
   } else if (fit.part == kWhole) {
     members_.push_back(std::move(method));
     which_.push_back(fit.member);
@@ -306,7 +307,7 @@ void Ensemble::snapshot(Tensors& file, std::size_t done, const Tensors& current)
   auto& state = file.metadata[kEnsembleState];
   state["done"] = done;
   state["metadata"].push_back(current.metadata);
-  if (teachers_ > 0) file.put(kTaught, Q_.view());
+  if (teachers_ > 0) file.put(kTaughtScores, Q_.view());
   if (!choosing_) return;
   state[kLeftOut] = left_out_;
   for (std::size_t k = 0; k < crossed_.size(); ++k)
@@ -318,7 +319,7 @@ std::optional<Tensors> Ensemble::restore(const Tensors& file, const Items& train
   const auto saved = file.metadata.value(kEnsembleState, nlohmann::json::object());
   done = saved.value("done", std::size_t{0});
   if (done >= fits_.size()) fail(Exit::data, "{}: {} of {} members done", file.path(), done, fits_.size());
-  if (teachers_ > 0) file.get(kTaught, Q_);
+  if (teachers_ > 0) file.get(kTaughtScores, Q_);
   std::size_t there = done - std::min(done, teachers_);
   if (choosing_) {
     there = members_in_use(file).size();

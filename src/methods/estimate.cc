@@ -12,19 +12,24 @@ namespace lacuna {
 namespace {
 
 constexpr double kLong = 15 * 60;  // seconds
+// Beside what cost() counts: the program, and what each thread predicts blocks with.
+constexpr double kProgramBytes = 48e6, kThreadBytes = 8e6, kColumnBytes = 6e3;
 
 }  // namespace
 
 FitSize fit_size(const Items& train) {
-  FitSize size{.rows = train.rows(), .labels = train.labels(), .columns = {}, .present = {}};
+  FitSize size{
+      .rows = train.rows(), .labels = train.labels(), .columns = {}, .present = {}, .mapped = train.mapped};
   for (std::size_t v = 0; v < train.views(); ++v) {
     size.columns.push_back(train.X[v].cols());
     std::size_t present = 0;
     for (std::size_t i = 0; i < train.rows(); ++i) present += train.W(i, v);
     size.present.push_back(present);
   }
-  for (std::size_t i = 0; i < train.Y.values().size(); ++i)
-    size.positives += train.G.values()[i] && train.Y.values()[i] > .5f;
+  train.for_rows([&](std::size_t begin, std::size_t end) {
+    for (std::size_t i = begin * size.labels; i < end * size.labels; ++i)
+      size.positives += train.G.values()[i] && train.Y.values()[i] > .5f;
+  });
   return size;
 }
 
@@ -50,6 +55,18 @@ std::uint64_t machine_memory() {
 void announce_cost(const Method& method, const FitSize& size, FitContext& context) {
   const double ranks = context.ranks().size();  // each takes its share
   const Cost cost{method.cost(size).core_seconds / ranks, method.cost(size).bytes / ranks};
+  if (context.memory_limit > 0) {
+    const auto widest = static_cast<double>(*std::ranges::max_element(size.columns));
+    const double needed = cost.bytes + kProgramBytes + (kThreadBytes + kColumnBytes * widest) * threads(),
+                 limit = static_cast<double>(context.memory_limit);
+    if (needed > limit)
+      fail(Exit::failed,
+           "{} needs about {} for {} rows, {} views and {} labels, with the rows themselves in files, and "
+           "the memory "
+           "limit is {}: allow more, or use a smaller network or --shuffle-window",
+           method.traits().name, bytes_text(needed), size.rows, size.columns.size(), size.labels,
+           bytes_text(limit));
+  }
   const auto memory = static_cast<double>(machine_memory());
   if (cost.bytes > memory)
     fail(Exit::failed,
@@ -66,12 +83,14 @@ void announce_cost(const Method& method, const FitSize& size, FitContext& contex
 
 double floor_ap(const Items& train, const Items& val) {
   std::vector<float> frequency(train.labels());
-  for (std::size_t j = 0; j < frequency.size(); ++j) {
-    double known = 0, positive = 0;
-    for (std::size_t i = 0; i < train.rows(); ++i)
-      if (train.G(i, j)) known += 1, positive += static_cast<double>(train.Y(i, j));
-    frequency[j] = known > 0 ? static_cast<float>(positive / known) : 0;
-  }
+  std::vector<double> known(train.labels()), positive(train.labels());
+  train.for_rows([&](std::size_t begin, std::size_t end) {
+    for (std::size_t i = begin; i < end; ++i)
+      for (std::size_t j = 0; j < frequency.size(); ++j)
+        if (train.G(i, j)) known[j] += 1, positive[j] += static_cast<double>(train.Y(i, j));
+  });
+  for (std::size_t j = 0; j < frequency.size(); ++j)
+    frequency[j] = known[j] > 0 ? static_cast<float>(positive[j] / known[j]) : 0;
   Matrix<float> scores(val.rows(), val.labels());
   for (std::size_t i = 0; i < scores.rows(); ++i) std::ranges::copy(frequency, scores.row(i).begin());
   return evaluate(scores, truth_of(val)).ap;

@@ -38,7 +38,7 @@ const char* base_name(Base base);  // "prior", "model"
 
 // Of n items and c labels, for the m views of the model.
 struct Explanation {
-  Matrix<std::uint8_t> present;        // (n, m): the views that items have
+  SharedMatrix<std::uint8_t> present;  // (n, m): the views that items have
   Matrix<double> score, base;          // (n, c): with all views, before any
   std::vector<Matrix<double>> values;  // per view (n, c); 0 where an item does not have the view
   std::vector<Matrix<double>> errors;  // the same, standard errors; empty where every item is exact

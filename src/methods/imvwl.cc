@@ -275,7 +275,8 @@ Matrix<double> represent(const Items& items, const std::vector<Matrix<float>>& b
   for (std::size_t v = 0; v < bases.size(); ++v) {
     Matrix<double> UU(r, r);
     gram_of_columns(bases[v], UU);
-    Matrix<float> X = items.X[v];
+    Matrix<float> X(n, items.X[v].cols());
+    X.copy_from(items.X[v]);
     for (std::size_t i = 0; i < n; ++i)
       if (!items.W(i, v)) std::fill(X.row(i).begin(), X.row(i).end(), 0.f);
     const Matrix<double> XU = view_product(X, bases[v], Transpose::none, n, r);

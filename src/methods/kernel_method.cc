@@ -12,7 +12,7 @@ constexpr std::size_t kPredictRows = 1024;  // a prediction works on blocks of s
 }  // namespace
 
 void KernelMethod::keep(std::vector<Machine> machines, std::vector<double> theta,
-                        const std::vector<Matrix<double>>& fitted, const Matrix<float>& Y) {
+                        const std::vector<Matrix<double>>& fitted, const SharedMatrix<float>& Y) {
   machines_ = std::move(machines);
   theta_ = std::move(theta);
   Matrix<float> scores(Y.rows(), Y.cols());

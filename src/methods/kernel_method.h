@@ -30,7 +30,7 @@ class KernelMethod : public Method {
   // The end of a fit: machines and weights of all views, the views' fitted scores (n, c) and the labels they
   // were fitted to, from which the threshold follows.
   void keep(std::vector<Machine> machines, std::vector<double> theta,
-            const std::vector<Matrix<double>>& fitted, const Matrix<float>& Y);
+            const std::vector<Matrix<double>>& fitted, const SharedMatrix<float>& Y);
 
  private:
   std::vector<Machine> machines_;

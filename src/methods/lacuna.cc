@@ -111,6 +111,7 @@ Traits Lacuna::traits() const {
           .title = "Lacuna",
           .source = "this program",
           .divides = true,
+          .streams = true,
           .probabilities = true,
           .prepare = "root-pca"};
 }

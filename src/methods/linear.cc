@@ -17,7 +17,7 @@ constexpr double kUsual = 100;
 constexpr int kIterations = 200;
 constexpr double kTolerance = 1e-4;
 
-class Linear final : public Method {
+class LinearMethod final : public Method {
  public:
   Traits traits() const override {
     return {.name = "linear",
@@ -180,7 +180,7 @@ class Linear final : public Method {
 }  // namespace
 
 std::unique_ptr<Method> make_linear() {
-  return std::make_unique<Linear>();
+  return std::make_unique<LinearMethod>();
 }
 
 }  // namespace lacuna

@@ -6,6 +6,7 @@
 
 #include "base/threads.h"
 #include "ops/linalg.h"
+#include "ops/scalar.h"
 
 namespace lacuna {
 namespace {
@@ -13,10 +14,6 @@ namespace {
 constexpr int kHistory = 6;        // steps that a direction remembers
 constexpr int kLineSteps = 10;     // of Newton's method along a line, at most
 constexpr std::size_t kGrain = 8;  // labels a task
-
-double sigmoid(double x) {
-  return x >= 0 ? 1 / (1 + std::exp(-x)) : std::exp(x) / (1 + std::exp(x));
-}
 
 }  // namespace
 
@@ -51,7 +48,7 @@ void LogisticRegressions::gradient(double lambda) {
   parallel_for(n, 64, [&](std::size_t begin, std::size_t end) {
     for (std::size_t i = begin; i < end; ++i)
       for (std::size_t j = 0; j < c; ++j)
-        residual_(i, j) = G_(i, j) ? sigmoid(margins_(i, j)) - static_cast<double>(Y_(i, j)) : 0;
+        residual_(i, j) = G_(i, j) ? sigmoid_of(margins_(i, j)) - static_cast<double>(Y_(i, j)) : 0;
   });
   product(Z_, residual_, Transpose::left, false, g_);
   for (std::size_t j = 0; j < c; ++j) gb_(0, j) = 0;
@@ -140,7 +137,7 @@ void LogisticRegressions::advance(double lambda) {
         for (std::size_t j = 0; j < width; ++j) {
           if (!G_(i, begin + j)) continue;
           const double slope = along_(i, begin + j) + db_(0, begin + j);
-          const double s = sigmoid(margins_(i, begin + j) + t[j] * slope);
+          const double s = sigmoid_of(margins_(i, begin + j) + t[j] * slope);
           first[j] += (s - static_cast<double>(Y_(i, begin + j))) * slope;
           second[j] += s * (1 - s) * slope * slope;
         }

@@ -6,7 +6,7 @@ namespace lacuna {
 namespace {
 
 template <class T>
-Matrix<T> some_rows(const Matrix<T>& from, std::span<const std::uint32_t> rows) {
+Matrix<T> some_rows(const SharedMatrix<T>& from, std::span<const std::uint32_t> rows) {
   if (from.empty()) return {};
   Matrix<T> result(rows.size(), from.cols());
   for (std::size_t i = 0; i < rows.size(); ++i) std::ranges::copy(from.row(rows[i]), result.row(i).begin());
@@ -15,7 +15,7 @@ Matrix<T> some_rows(const Matrix<T>& from, std::span<const std::uint32_t> rows) 
 
 }  // namespace
 
-Items member_rows(const Items& items, std::size_t form, const Matrix<float>& Q,
+Items member_rows(const Items& items, std::size_t form, const SharedMatrix<float>& Q,
                   std::span<const std::uint32_t> rows) {
   Items result;
   for (const auto& X : items.form(form).X) result.X.push_back(some_rows(X, rows));
@@ -28,8 +28,9 @@ Items member_rows(const Items& items, std::size_t form, const Matrix<float>& Q,
 }
 
 // Labels belong to the first form alone; a member sees them, and what teachers say, with its own form.
-Items member_items(const Items& items, std::size_t form, const Matrix<float>& Q) {
-  Items result;
+Items member_items(const Items& items, std::size_t form, const SharedMatrix<float>& Q) {
+  Items result;  // shares everything
+  result.mapped = items.mapped;
   result.X = items.form(form).X;
   result.W = items.W;
   result.Y = items.Y;

@@ -45,9 +45,9 @@ class MemberContext final : public FitContext {
 };
 
 // Some rows of the items in one form, with their labels; Q where there is some.
-Items member_rows(const Items& items, std::size_t form, const Matrix<float>& Q,
+Items member_rows(const Items& items, std::size_t form, const SharedMatrix<float>& Q,
                   std::span<const std::uint32_t> rows);
 // All of them.
-Items member_items(const Items& items, std::size_t form, const Matrix<float>& Q);
+Items member_items(const Items& items, std::size_t form, const SharedMatrix<float>& Q);
 
 }  // namespace lacuna

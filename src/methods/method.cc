@@ -88,7 +88,7 @@ void Method::predict_sets(const Items& items, const ViewSets& sets, MatrixView<f
     fewer.common = items.common;
     fewer.W = Matrix<std::uint8_t>(count, items.views());
     for (std::size_t v = 0; v < items.views(); ++v) {
-      Matrix<float>& X = fewer.X.emplace_back(count, items.X[v].cols());
+      SharedMatrix<float>& X = fewer.X.emplace_back(count, items.X[v].cols());
       for (std::size_t k = 0; k < count; ++k) {
         const std::uint32_t row = sets.rows[begin + k];
         if (sets.W(begin + k, v) == 0 || items.W(row, v) == 0) continue;

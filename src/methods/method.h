@@ -29,6 +29,7 @@ struct Traits {
   bool missing_labels = true;       // false: unknown labels count as 0 (FillMissing)
   bool iterative = true;            // can be resumed
   bool divides = false;             // its training can be divided among ranks
+  bool streams = false;             // it reads rows in batches, so that they need not be in memory
   bool probabilities = false;       // scores lie in [0, 1]
   bool reconstructed = false;       // no source was to be had: ours after descriptions
   std::string prepare = "zscore";   // default preparation
@@ -52,6 +53,7 @@ struct FitSize {
   std::size_t rows = 0, labels = 0;
   std::vector<std::size_t> columns, present;  // of each prepared view; rows that have it
   double positives = 0;                       // known ones, over all rows and labels
+  bool mapped = false;                        // rows and labels are in files
 };
 // What it will take, by the method's own arithmetic; docs/experiments.md has how far that was off.
 struct Cost {

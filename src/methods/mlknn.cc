@@ -15,7 +15,7 @@
 namespace lacuna {
 namespace {
 
-constexpr std::size_t kBlock = 512;  // rows whose distances are in memory at once
+constexpr std::size_t kDistanceRows = 512;  // rows whose distances are in memory at once
 
 class Mlknn final : public Method {
  public:
@@ -34,7 +34,7 @@ class Mlknn final : public Method {
     double columns = 0;
     for (const std::size_t d : size.columns) columns += static_cast<double>(d);
     const double n = static_cast<double>(size.rows);
-    return {.core_seconds = 2 * n * n * columns / 8e10, .bytes = 4 * n * columns + 8. * kBlock * n};
+    return {.core_seconds = 2 * n * n * columns / 8e10, .bytes = 4 * n * columns + 8. * kDistanceRows * n};
   }
 
   void fit(const Items& train, const Items&, FitContext&) override {
@@ -125,11 +125,11 @@ class Mlknn final : public Method {
   template <class Visit>
   void visit_neighbours(const Items& items, std::size_t k, bool own, Visit&& visit) const {
     const std::size_t n = X_[0].rows();
-    Matrix<float> near(std::min(kBlock, items.rows()),
+    Matrix<float> near(std::min(kDistanceRows, items.rows()),
                        n);  // |x|² - 2 x·y orders the rows as their distances do
     Matrix<std::uint32_t> nearest(near.rows(), k);
-    for (std::size_t begin = 0; begin < items.rows(); begin += kBlock) {
-      const std::size_t rows = std::min(kBlock, items.rows() - begin);
+    for (std::size_t begin = 0; begin < items.rows(); begin += kDistanceRows) {
+      const std::size_t rows = std::min(kDistanceRows, items.rows() - begin);
       const MatrixView<float> block = near.view().slice(0, rows);
       for (std::size_t v = 0; v < X_.size(); ++v)
         product(items.X[v].view().slice(begin, rows), X_[v], Transpose::right, v > 0, block);
@@ -156,7 +156,7 @@ class Mlknn final : public Method {
 
   std::int64_t neighbours_ = 10;
   double smoothing_ = 1;
-  std::vector<Matrix<float>> X_;   // training rows of each view
+  std::vector<SharedMatrix<float>> X_;  // training rows of each view
   Matrix<std::uint8_t> positive_;  // (n, c) known to have the label
   std::vector<float> squares_;     // |x|² of each training row
   Matrix<float> posterior_;        // (k + 1, c) by the number of neighbours that have the label

@@ -8,6 +8,7 @@
 #include "base/text.h"
 #include "data/bootstrap.h"
 #include "data/learnable.h"
+#include "data/prepared.h"
 #include "data/protocol.h"
 #include "data/release.h"
 #include "methods/ensemble.h"
@@ -35,6 +36,19 @@ void check_ranks(const Traits& traits, const Ranks& ranks) {
   fail(Exit::usage,
        "method {} is not divided among ranks, and there are {}; start it without mpirun, or use {}",
        traits.name, ranks.size(), join(able, ", "));
+}
+
+void check_streams(const Traits& traits, const Dataset& data) {
+  if (data.empty_cells)
+    fail(Exit::usage,
+         "{}: empty cells are filled in memory; fill them first: lacuna data convert writes a folder",
+         data.name);
+  if (traits.streams) return;
+  std::vector<std::string> able;
+  for (const auto& name : method_names())
+    if (make_method(name)->traits().streams) able.push_back(name);
+  fail(Exit::usage, "method {} needs all rows in memory; those that read them in batches are {}", traits.name,
+       join(able, ", "));
 }
 
 }  // namespace
@@ -116,39 +130,75 @@ Items Model::prepared(const Selection& selection, const std::vector<int>& source
   return items;
 }
 
+// Fits the preparations, and gives the rows in all of them.
+std::pair<Items, Items> Model::prepared(const Selection& train, const Selection& val, FitContext& context,
+                                        PreparedStore* store) {
+  preparations_.clear();
+  if (store == nullptr) {
+    for (const PrepareOptions& form : forms_)
+      preparations_.push_back(Preparation::fit(train, form, context.ranks()));
+    std::vector<int> source(train.data->views.size());
+    std::iota(source.begin(), source.end(), 0);
+    return {prepared(train, source, forms_.size(), true), prepared(val, source, forms_.size(), true)};
+  }
+  std::pair<Items, Items> items;
+  for (std::size_t k = 0; k < forms_.size(); ++k) {
+    PreparedRows rows =
+        store->get(train, val, forms_[k], [&](const std::string& text) { context.remark(text); });
+    preparations_.push_back(std::move(rows.preparation));
+    if (k == 0) {
+      items = {std::move(rows.train), std::move(rows.val)};
+    } else {
+      items.first.others.push_back(std::move(rows.train));
+      items.second.others.push_back(std::move(rows.val));
+    }
+  }
+  return items;
+}
+
 void Model::set_preset(const std::string& name) {
   method_->set_preset(name, *prepare_);
   preset_ = name;
   bind();  // the preset's values are the defaults from here on
 }
 
-void Model::fit(const Selection& train_rows, const Selection& val_rows, FitContext& context) {
+void Model::fit(const Selection& train, const Selection& val, FitContext& context) {
+  fit(train, val, context, nullptr);
+}
+
+void Model::fit(const Selection& train, const Selection& val, FitContext& context, PreparedStore& store) {
+  fit(train, val, context, &store);
+}
+
+void Model::fit(const Selection& train_rows, const Selection& val_rows, FitContext& context,
+                PreparedStore* store) {
   Selection train = train_rows, val = val_rows;
   if (train.data->views.empty()) fail(Exit::data, "{} has no views to learn from", train.data->name);
   if (train.data->labels.empty()) fail(Exit::data, "{} has no labels to learn from", train.data->name);
   if (train.rows.empty()) fail(Exit::data, "{}: no rows to learn from", train.data->name);
   const Aim aim = Aim::parse(settings_->aim);
   check_ranks(method_->traits(), context.ranks());
+  if (store != nullptr) {
+    check_streams(method_->traits(), *train.data);
+    std::ranges::sort(train.rows);  // a file is read from its beginning to its end
+    std::ranges::sort(val.rows);
+  }
   for (const std::string& note : check_learnable(train, val)) context.remark(note);
   make_members();
   columns_ = Columns::fit(train);
   const Dataset filled = columns_.filled(*train.data), filled_val = columns_.filled(*val.data);
   train.data = &filled;
   val.data = &filled_val;
-  preparations_.clear();
-  for (const PrepareOptions& form : forms_) preparations_.push_back(Preparation::fit(train, form));
+  const auto [train_items, val_items] = prepared(train, val, context, store);
   label_names_ = train.data->label_names;
   version_ = LACUNA_VERSION;
   record_ = nullptr;
-  std::vector<int> source(train.data->views.size());
-  std::iota(source.begin(), source.end(), 0);
-  const Items train_items = prepared(train, source, forms_.size(), true),
-              val_items = prepared(val, source, forms_.size(), true);
   prior_ = prior_of(train_items);
   announce_cost(*method_, fit_size(train_items), context);
   const auto finish = [&] {
     validation_.reset();
     validated_.reset();
+    links_ = LabelLinks();
     if (val_items.rows() == 0) return;
     Matrix<float> scores(val_items.rows(), val_items.labels());
     method_->predict(val_items, scores);
@@ -157,6 +207,7 @@ void Model::fit(const Selection& train_rows, const Selection& val_rows, FitConte
     Matrix<std::int8_t> truth = truth_of(val_items);
     validation_ = evaluate(scores, truth, decided);
     calibration_ = Calibration::fit(scores, truth, method_->traits().probabilities, aim);
+    links_ = LabelLinks::fit(truth_of(train_items), scores, truth, calibration_, context.seed);
     // A difference that three digits do not show is no news.
     if (const double floor = floor_ap(train_items, val_items); validation_->ap < floor - .001)
       context.remark(
@@ -237,18 +288,36 @@ Matrix<float> Model::predict(const Selection& selection) const {
 }
 
 void Model::predict(const Selection& selection, Sink sink) const {
+  predict(selection, sink, one_rank());
+}
+
+void Model::predict(const Selection& selection, Sink sink, const Ranks& ranks) const {
   constexpr std::size_t kBlock = 2048;  // bounds the memory of prepared copies and of scores
   const Columns::Match match = columns_.match(*selection.data);
-  Matrix<float> scores(std::min(kBlock, selection.rows.size()), label_names_.size());
+  const std::size_t rows = selection.rows.size(), turn = kBlock * static_cast<std::size_t>(ranks.size());
+  const auto count = [&](std::size_t begin) { return begin < rows ? std::min(kBlock, rows - begin) : 0; };
+  Matrix<float> scores(std::min(turn, rows), label_names_.size());  // of a turn: one block of each rank
+  const auto block_of = [&](std::size_t from, int rank) {
+    return from + kBlock * static_cast<std::size_t>(rank);
+  };
   Selection block{&match.data, selection.fold, {}, selection.hide_labels};
-  for (std::size_t begin = 0; begin < selection.rows.size(); begin += kBlock) {
-    const std::size_t count = std::min(kBlock, selection.rows.size() - begin);
-    const auto first = selection.rows.begin() + static_cast<std::ptrdiff_t>(begin);
-    block.rows.assign(first, first + static_cast<std::ptrdiff_t>(count));
-    method_->predict(prepared(block, match.source, forms_of_predictions_, false), scores.view().top(count));
-    sink(begin, scores.view().top(count));
-    if (block.rows.back() - block.rows.front() + 1 == count)  // rows in the order of the file
-      for (const auto& view : match.data.views) release_rows(view, block.rows.front(), count);
+  for (std::size_t from = 0; from < rows; from += turn) {
+    const auto place = [&](std::size_t begin) { return scores.view().slice(begin - from, count(begin)); };
+    if (const std::size_t begin = block_of(from, ranks.rank()); count(begin) > 0) {
+      const auto first = selection.rows.begin() + static_cast<std::ptrdiff_t>(begin);
+      block.rows.assign(first, first + static_cast<std::ptrdiff_t>(count(begin)));
+      method_->predict(prepared(block, match.source, forms_of_predictions_, false), place(begin));
+      if (block.rows.back() - block.rows.front() + 1 == count(begin))  // rows in the order of the file
+        for (const auto& view : match.data.views) release_rows(view, block.rows.front(), count(begin));
+    }
+    std::vector<Ranks::Part> parts;
+    for (int r = 0; r < ranks.size(); ++r)
+      if (const std::size_t begin = block_of(from, r); count(begin) > 0)
+        parts.push_back(
+            {scores.row(begin - from).data(), count(begin) * scores.cols() * sizeof(float), r, 0});
+    ranks.exchange(parts);
+    for (std::size_t begin = from; ranks.leads() && begin < std::min(rows, from + turn); begin += kBlock)
+      sink(begin, place(begin));
   }
 }
 
@@ -269,6 +338,10 @@ void Model::calibrate(MatrixView<float> scores) const {
   calibration_.apply(scores);
 }
 
+void Model::refine(MatrixView<const std::int8_t> known, MatrixView<float> scores) const {
+  links_.refine(known, calibration_, scores);
+}
+
 void Model::save(const std::string& path) const {
   tensors().write(path);
 }
@@ -280,6 +353,7 @@ Tensors Model::tensors() const {
     if (!preparations_[k].views().empty()) preparations_[k].save(file, form_prefix(k));
   columns_.save(file);
   calibration_.save(file);
+  links_.save(file);
   if (!prior_.empty()) file.put(kPrior, std::span(prior_));
   file.metadata["schema"] = kSchema;
   file.metadata["method"] = method_->traits().name;
@@ -334,6 +408,9 @@ Model Model::load(const Tensors& file) {
     model.version_ = meta.value("version", std::string());
     model.record_ = meta.value("validation", nlohmann::json());
     model.calibration_ = Calibration::load(file, model.label_names_.size());
+    model.links_ = LabelLinks::load(file, model.label_names_.size());
+    if (model.calibration_.empty() && !model.links_.empty())
+      fail(Exit::data, "{}: holds links between labels and no calibration to use them with", path);
     if (file.has(kPrior)) model.prior_ = file.floats(kPrior);
     if (file.has(kPrior) && (model.prior_.size() != model.label_names_.size() ||
                              !std::ranges::all_of(model.prior_, [](float x) { return std::isfinite(x); })))

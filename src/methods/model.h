@@ -11,16 +11,21 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
+#include "base/ranks.h"
 #include "data/columns.h"
 #include "data/dataset.h"
 #include "data/item_block.h"
 #include "methods/calibrate.h"
 #include "methods/ensemble.h"
+#include "methods/label_links.h"
 #include "methods/method.h"
 
 namespace lacuna {
+
+class PreparedStore;
 
 class Model {
  public:
@@ -45,6 +50,9 @@ class Model {
   // rows is held out for selection when `hold_out` > 0. Whether it makes sense is told first (data/learnable.h).
   void fit(const Selection& train, const Selection& val, FitContext& context);
   void fit(const Selection& train, double hold_out = .15, std::uint64_t seed = 1);
+  // The same with prepared rows in files (data/prepared.h), for more rows than memory holds; the rows are taken in the
+  // order of the data. Exit::usage for methods that need all rows at once (Traits::streams).
+  void fit(const Selection& train, const Selection& val, FitContext& context, PreparedStore& store);
   // Of the fitted model on the validation rows, decided as the method itself decides; none without such rows.
   // Known after fit() only; a file holds the record.
   const std::optional<Metrics>& validation() const { return validation_; }
@@ -59,6 +67,9 @@ class Model {
   // The same in blocks, for more rows than memory holds scores: sink(first row of the block, scores (k, c)).
   using Sink = FunctionRef<void(std::size_t, MatrixView<const float>)>;
   void predict(const Selection& selection, Sink sink) const;
+  // The same rows divided among ranks, block by block: rank 0's sink gets all of them in order, with the bits of one
+  // process; the others' sinks get nothing.
+  void predict(const Selection& selection, Sink sink, const Ranks& ranks) const;
   // The rows as the method sees them, views in the model's order: what predict does first.
   Items prepare(const Selection& selection) const;
   // The views by name, size and column names, for items that arrive one by one. `empty` says what stands for an empty
@@ -70,6 +81,10 @@ class Model {
   Matrix<std::uint8_t> decide(MatrixView<const float> scores) const;
   void calibrate(MatrixView<float> scores) const;
   const Calibration& calibration() const { return calibration_; }
+  // Scores (n, c) of items of which some labels are known (n, c): 1, 0, kUnknown. Those of the other labels are changed in
+  // place by what the known ones say (methods/label_links.h); an item without known labels keeps its scores, bit for bit.
+  void refine(MatrixView<const std::int8_t> known, MatrixView<float> scores) const;
+  const LabelLinks& label_links() const { return links_; }
   // One a label: the log-odds of its share among the known labels of the training rows, where explanations begin. Of n
   // known labels, k of them positive, it is (k + q) / (n + 1), q the share of all labels together. Empty in files of
   // versions that did not store it.
@@ -82,7 +97,9 @@ class Model {
   static Model load(const Tensors& file);
 
   const std::vector<std::string>& label_names() const { return label_names_; }
-  const Columns& columns() const { return columns_; }  // views with their columns; match() tells what predict does
+  const Columns& columns() const {
+    return columns_;
+  }  // views with their columns; match() tells what predict does
   const Preparation& preparation() const { return preparations_.front(); }  // of the first member
   const std::vector<Preparation>& preparations() const { return preparations_; }
   const std::string& version() const { return version_; }  // of the program that fitted it; empty if unknown
@@ -93,8 +110,11 @@ class Model {
   void bind();                               // (re)builds options_
   void make_members();                       // turns the method into an ensemble where the settings say so
   std::optional<Choosing> choosing() const;  // what the settings say of candidates; Exit::usage
+  void fit(const Selection& train, const Selection& val, FitContext& context, PreparedStore* store);
   Items prepared(const Selection& selection, const std::vector<int>& source, std::size_t forms,
                  bool with_labels) const;
+  std::pair<Items, Items> prepared(const Selection& train, const Selection& val, FitContext& context,
+                                   PreparedStore* store);
 
   std::unique_ptr<Method> method_;
   std::unique_ptr<PrepareOptions> prepare_;
@@ -115,6 +135,7 @@ class Model {
   Columns columns_;
   std::vector<std::string> label_names_;
   Calibration calibration_;
+  LabelLinks links_;
   std::vector<float> prior_;
   std::string version_;
   struct Validated;  // scores and truth of the validation rows, after fit()

@@ -71,6 +71,7 @@ nlohmann::json model_card(const Model& model) {
           {"members", options.value("members", json())},
           {"memory", memory_of(model.method())},
           {"choice", choice_of(model.method())},
+          {"label_links", model.label_links().about()},
           {"probabilities", traits.probabilities},
           {"version", text(model.version())},
           {"date", note("date")},

@@ -3,10 +3,13 @@
 
 #include <algorithm>
 #include <array>
+#include <numeric>
 
 #include "base/error.h"
+#include "base/mapping.h"
 #include "methods/all.h"
 #include "nn/make.h"
+#include "nn/row_order.h"
 #include "ops/device.h"
 
 namespace lacuna {
@@ -101,11 +104,27 @@ Cost TwoChannelMethod::cost(const FitSize& size) const {
     work += own * static_cast<double>(size.present[v]);
   }
   const double state = train_options_.optimiser == Optimiser::sgd ? 8 : 16;
+  const double labels = static_cast<double>(size.rows * size.labels);
+  // Labels, what is known of them, and soft labels. With rows in files: soft labels, the best parameters so far, and the
+  // two windows of rows that are in memory.
+  double rows = 12 * labels;
+  if (size.mapped) {
+    const auto columns = std::accumulate(size.columns.begin(), size.columns.end(), std::size_t{0});
+    const std::size_t row = columns * sizeof(float) + size.columns.size() + size.labels * (sizeof(float) + 1);
+    const std::size_t window = std::min(size.rows, window_rows(train_options_, true, row));
+    double resident = 0;
+    const auto array = [&](std::size_t bytes) {
+      resident += static_cast<double>(std::min(size.rows * bytes, window * bytes + kBlocksInWindow * kAroundBytes));
+    };
+    for (const std::size_t d : size.columns) array(d * sizeof(float));
+    array(size.labels * (sizeof(float) + 1) + size.columns.size());
+    rows = (o.guess_weight > 0 ? 4 * labels : 0) + 4 * weights + 2 * resident;
+  }
   const double rate = precision() == Precision::bf16 ? 120e9 : 60e9, epochs = static_cast<double>(train_options_.epochs);
   // A GPU is bound by the bytes of weights and state (20 a weight and step at 2 TB/s); a core waits for it.
   const double steps = static_cast<double>(size.rows) / static_cast<double>(train_options_.batch);
   return {current_device().cuda ? 20 * weights * steps * epochs / 2e12 : 6 * work * epochs / rate,
-          weights * state + 4e4 * static_cast<double>(e) + 12 * static_cast<double>(size.rows * size.labels)};
+          weights * state + 4e4 * static_cast<double>(e) + rows};
 }
 
 void PresetNetwork::declare(Options& options) {
@@ -125,7 +144,12 @@ void PresetNetwork::put_in_place(const std::string& preset, const std::vector<Se
 }
 
 Traits Mtd::traits() const {
-  return {.name = "mtd", .title = "MTD", .source = "NeurIPS 2023", .divides = true, .probabilities = true};
+  return {.name = "mtd",
+          .title = "MTD",
+          .source = "NeurIPS 2023",
+          .divides = true,
+          .streams = true,
+          .probabilities = true};
 }
 
 // What the paper's own study varies is worth tuning.

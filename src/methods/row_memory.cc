@@ -1,7 +1,6 @@
 #include "methods/row_memory.h"
 
 #include <algorithm>
-#include <array>
 #include <cmath>
 #include <nlohmann/json.hpp>
 #include <numeric>
@@ -17,14 +16,13 @@
 namespace lacuna {
 namespace {
 
-constexpr std::size_t kBlock = 256;  // items that vote together: bounds the memory of their kernel
-constexpr std::array<double, 7> kWeights = {0, .25, .5, .75, 1, 1.25, 1.5};
+constexpr std::size_t kVoters = 256;  // items that vote together: bounds the memory of their kernel
 constexpr double kMostWeight = 100;
 constexpr std::uint32_t kStream = 1u << 16;  // of landmarks; kernels number theirs by view
 
 constexpr const char* kRows = "memory.rows";
 constexpr const char* kLabels = "memory.labels";
-constexpr const char* kPrior = "memory.prior";
+constexpr const char* kMemoryPrior = "memory.prior";
 constexpr const char* kSharpness = "memory.sharpness";
 constexpr const char* kWeight = "memory.weight";
 
@@ -93,43 +91,15 @@ std::uint64_t MemoryOptions::bytes(std::size_t training_rows, std::size_t size, 
          sizeof(float);
 }
 
-std::vector<MemoryTrial> try_memory_weights(MatrixView<const float> logits, MatrixView<const float> votes,
+std::vector<WeightTrial> try_memory_weights(MatrixView<const float> logits, MatrixView<const float> votes,
                                             MatrixView<const std::int8_t> truth) {
-  const auto precisions = [&](double weight) {
+  return try_weights([&](double weight) {
     Matrix<float> scores(logits.rows, logits.cols);
     for (std::size_t i = 0; i < logits.rows; ++i)
       for (std::size_t j = 0; j < logits.cols; ++j)
         scores(i, j) = joined(logits(i, j), votes(i, j), static_cast<float>(weight));
     return row_average_precisions(scores, truth);
-  };
-  const std::vector<double> alone = precisions(0);
-  std::vector<MemoryTrial> trials;
-  for (const double weight : kWeights) {
-    const std::vector<double> now = weight == 0 ? alone : precisions(weight);
-    double count = 0, sum = 0, gain = 0, square = 0;
-    for (std::size_t i = 0; i < now.size(); ++i) {
-      if (std::isnan(now[i])) continue;  // nothing is known about the row
-      const double difference = now[i] - alone[i];
-      ++count;
-      sum += now[i];
-      gain += difference;
-      square += difference * difference;
-    }
-    MemoryTrial& trial = trials.emplace_back(MemoryTrial{.weight = weight});
-    if (count < 2) continue;
-    trial.ap = sum / count;
-    trial.gain = gain / count;
-    trial.error = std::sqrt(std::max(0., square / count - trial.gain * trial.gain) / (count - 1));
-  }
-  return trials;
-}
-
-double choose_memory_weight(const std::vector<MemoryTrial>& trials, std::size_t rows) {
-  double weight = 0, best = 0;
-  if (rows < RowMemory::kFewestRows) return weight;
-  for (const MemoryTrial& trial : trials)
-    if (const double sure = trial.gain - trial.error; sure > best) best = sure, weight = trial.weight;
-  return weight;
+  });
 }
 
 RowMemory RowMemory::fit(const Network& network, const Items& train, const Items& val,
@@ -152,10 +122,8 @@ RowMemory RowMemory::fit(const Network& network, const Items& train, const Items
     memory.vote(Z, votes.view().slice(begin, block.rows));
   });
   const Matrix<std::int8_t> truth = truth_of(val);
-  const auto judged =
-      std::ranges::count_if(row_average_precisions(logits, truth), [](double ap) { return !std::isnan(ap); });
-  memory.weight_ = static_cast<float>(
-      choose_memory_weight(try_memory_weights(logits, votes, truth), static_cast<std::size_t>(judged)));
+  const std::size_t rows = judged(row_average_precisions(logits, truth));
+  memory.weight_ = static_cast<float>(choose_weight(try_memory_weights(logits, votes, truth), rows).weight);
   return memory.weight_ > 0 ? std::move(memory) : RowMemory();
 }
 
@@ -184,8 +152,8 @@ void RowMemory::settle(Precision precision) {
 }
 
 void RowMemory::vote(MatrixView<const float> Z, MatrixView<float> votes) const {
-  for (std::size_t begin = 0; begin < Z.rows; begin += kBlock) {
-    const std::size_t count = std::min(kBlock, Z.rows - begin);
+  for (std::size_t begin = 0; begin < Z.rows; begin += kVoters) {
+    const std::size_t count = std::min(kVoters, Z.rows - begin);
     vote_block(Z.slice(begin, count), votes.slice(begin, count));
   }
 }
@@ -229,7 +197,7 @@ void RowMemory::save(Tensors& file) const {
   if (empty()) return;
   file.put(kRows, rows_.view());
   file.put(kLabels, labels_.view());
-  file.put(kPrior, prior_.view());
+  file.put(kMemoryPrior, prior_.view());
   file.put(kSharpness, std::span(&sharpness_, 1));
   file.put(kWeight, std::span(&weight_, 1));
 }
@@ -239,7 +207,7 @@ RowMemory RowMemory::load(const Tensors& file, std::size_t size, std::size_t lab
   if (!file.has(kRows)) return memory;
   memory.rows_ = file.matrix(kRows);
   memory.labels_ = file.matrix(kLabels);
-  memory.prior_ = file.matrix(kPrior);
+  memory.prior_ = file.matrix(kMemoryPrior);
   const std::vector<float> sharpness = file.floats(kSharpness), weight = file.floats(kWeight);
   if (memory.rows_.cols() != size || memory.labels_.cols() != labels ||
       memory.rows_.rows() != memory.labels_.rows() || memory.prior_.rows() != 1 ||
@@ -248,7 +216,7 @@ RowMemory RowMemory::load(const Tensors& file, std::size_t size, std::size_t lab
          "{}: '{}' ({}, {}), '{}' ({}, {}) and '{}' ({}, {}) do not fit a network of {} fused columns and {} "
          "labels",
          file.path(), kRows, memory.rows_.rows(), memory.rows_.cols(), kLabels, memory.labels_.rows(),
-         memory.labels_.cols(), kPrior, memory.prior_.rows(), memory.prior_.cols(), size, labels);
+         memory.labels_.cols(), kMemoryPrior, memory.prior_.rows(), memory.prior_.cols(), size, labels);
   if (sharpness.size() != 1 || !(sharpness[0] > 0) || !std::isfinite(sharpness[0]) || weight.size() != 1 ||
       !(weight[0] >= 0) || !std::isfinite(weight[0]))
     fail(Exit::data, "{}: '{}' and '{}' are not one positive number each", file.path(), kSharpness, kWeight);

@@ -8,10 +8,8 @@
 // labels' shares in training. Dividing by 1 + w changes no order and keeps a score a probability; with w = 0 the
 // network speaks alone.
 //
-// The weight w (`--memory auto`) is chosen on validation rows, by one rule: of a few weights, 0 among them, the one
-// with the largest mean gain in average precision of a row over w = 0, less one standard error of that gain. Where
-// there is little to choose by the error is large, so that w stays small or 0. Fewer than kFewestRows validation
-// rows, or none: 0. Where w is 0 nothing is kept.
+// The weight w (`--memory auto`) is chosen on validation rows by the rule of methods/weight_choice.h. Where w is 0
+// nothing is kept.
 #pragma once
 
 #include <cstdint>
@@ -23,6 +21,7 @@
 #include "base/options.h"
 #include "base/tensors.h"
 #include "data/items.h"
+#include "methods/weight_choice.h"
 #include "nn/fit.h"
 #include "nn/network.h"
 #include "ops/gemm.h"
@@ -41,16 +40,9 @@ struct MemoryOptions {
   std::uint64_t bytes(std::size_t training_rows, std::size_t size, std::size_t labels) const;
 };
 
-// What a weight did on the validation rows: mean average precision, its gain over weight 0, and the gain's standard
-// error over rows.
-struct MemoryTrial {
-  double weight = 0, ap = 0, gain = 0, error = 0;
-};
 // All weights that are tried, 0 first; logits and votes (n, c), truth with unknown labels marked.
-std::vector<MemoryTrial> try_memory_weights(MatrixView<const float> logits, MatrixView<const float> votes,
+std::vector<WeightTrial> try_memory_weights(MatrixView<const float> logits, MatrixView<const float> votes,
                                             MatrixView<const std::int8_t> truth);
-// The rule above.
-double choose_memory_weight(const std::vector<MemoryTrial>& trials, std::size_t rows);
 
 // Methods that keep training rows: {"rows", "sharpness", "weight"}, of an ensemble a list with one entry per member;
 // null where none are kept.
@@ -64,9 +56,8 @@ nlohmann::json memory_of(const Method& method);  // null where it is no such met
 
 class RowMemory {
  public:
-  static constexpr std::size_t kFewestRows = 10;  // validation rows to choose by
-  static constexpr float kPriorWeight = .3f;      // of π, in rows as near as can be
-  static constexpr float kShortest = 1e-12f;      // a vector that is shorter has no direction
+  static constexpr float kPriorWeight = .3f;  // of π, in rows as near as can be
+  static constexpr float kShortest = 1e-12f;  // a vector that is shorter has no direction
 
   RowMemory() = default;
   // Of a network that is settled. Above options.rows a random part of the rows is kept, drawn by context.seed, and

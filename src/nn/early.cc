@@ -11,7 +11,6 @@
 namespace lacuna {
 namespace {
 
-constexpr std::uint32_t kFusedDropoutLayer = 1u << 30;
 constexpr std::uint32_t kSecondPass = 1u << 31;  // the identity of a row in the second pass
 
 }  // namespace
@@ -181,7 +180,8 @@ void EarlyNetwork<T>::start(const Batch& batch, const UpdateRule& rule) {
   ops_->linear_forward({&classify, 1});
 
   // Losses, with the gradient of all logits.
-  const LabelRows labels{batch.items->Y_on(*ops_), batch.items->G_on(*ops_), rows};
+  const LabelRows labels{batch.items->Y_on(*ops_), batch.items->G_on(*ops_), rows,
+                         label_weights_.on(*ops_, *batch.items, options_.label_weight)};
   ops_->bce(logits.top(b), labels, bce_, 1, dlogits.top(b), class_value);
   if (guess)
     ops_->guess_loss(logits.top(b), labels, soft_labels_.view(), options_.guess_weight, dlogits.top(b),
@@ -237,6 +237,7 @@ void EarlyNetwork<T>::for_blocks(const Items& items,
     const ForwardJob<T> classify = classifier_.predict(parameters_, z, false, out);
     ops_->linear_forward({&classify, 1});
     body(begin, z, out);
+    items.leave(begin, count);
   }
 }
 

@@ -10,6 +10,7 @@
 #include <memory>
 #include <vector>
 
+#include "nn/label_weights.h"
 #include "nn/layers.h"
 #include "nn/mtd_options.h"
 #include "nn/network.h"
@@ -89,6 +90,7 @@ class EarlyNetwork final : public BasicNetwork<T> {
   Norm<T> norm_;
   Linear<T> classifier_;
   SoftLabels<T> soft_labels_;
+  LabelWeights label_weights_;
   Memory memory_;
   Tally tally_;
 };

@@ -38,6 +38,7 @@ class FitContext {
  public:
   virtual ~FitContext() = default;
   std::uint64_t seed = 1;
+  std::uint64_t memory_limit = 0;  // bytes that the fit may take; 0 = what the machine has
 
   // Called once before the first step, with the bytes of a snapshot and of the model file: the place to
   // refuse work whose result would not fit on the disk.

@@ -13,6 +13,9 @@
 
 namespace lacuna {
 
+// The layer that draws (Draws::layer) of the dropout before a classifier use; those of chains count from 0.
+inline constexpr std::uint32_t kFusedDropoutLayer = 1u << 30;
+
 template <class T>
 struct Linear {
   std::uint32_t W = 0, b = 0;

@@ -228,7 +228,8 @@ void MtdNetwork<T>::reserve(std::size_t rows) {
 
 template <class T>
 LabelRows MtdNetwork<T>::labels(const Batch& batch) const {
-  return {batch.items->Y_on(*ops_), batch.items->G_on(*ops_), memory_->rows()};
+  return {batch.items->Y_on(*ops_), batch.items->G_on(*ops_), memory_->rows(),
+          label_weights_.on(*ops_, *batch.items, options_.label_weight)};
 }
 
 // Decides with the step's random numbers which instances the encoders see and which fragments are hidden, and

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "nn/division.h"
+#include "nn/label_weights.h"
 #include "nn/layers.h"
 #include "nn/mtd_options.h"
 #include "nn/network.h"
@@ -108,6 +109,7 @@ class MtdNetwork final : public BasicNetwork<T> {
   std::vector<View> views_;
   Linear<T> classifier_;
   SoftLabels<T> soft_labels_;
+  mutable LabelWeights label_weights_;  // made with the first batch
   std::unique_ptr<Memory> memory_;
   Tally tally_;
 };

@@ -48,6 +48,12 @@ void MtdOptions::declare(Options& o) {
   o.add("bce-epsilon", bce_epsilon, "inside the logarithms of bce-form log").range(0, .1);
   o.add("bce-divisor", bce_divisor, "divide by known labels, or by all").choices({"known", "all"});
 
+  o.add("label-weight", label_weight,
+        "weight of a label in the losses, by its share in training: none, or share^-1/2 or 1/share, so that "
+        "rare labels "
+        "count more")
+      .choices({"none", "sqrt", "inverse"});
+
   o.add("alpha", alpha, "weight of the label-guided graph loss").range(0, 1e6).symbol("α");
   o.add("graph-eta", graph_eta, "constant of the label graph").range(1e-9, 1e12).symbol("η");
   o.add("graph-normalise", graph_normalise, "graph loss on fused rows of length 1");
@@ -82,12 +88,18 @@ void MtdOptions::declare(Options& o) {
   o.add("guess-from", guess_from, "first epoch that uses them").range(0, 1e9);
   o.add("guess-every", guess_every, "epochs after which a network's own soft labels are renewed")
       .range(1, 1e9);
+  o.add("guess-links", guess_links,
+        "weight of what a row's known labels say about its unknown ones, in their soft labels")
+      .range(0, 100);
 }
 
 void MtdOptions::check() const {
   if (channels == 1 && beta > 0)
     fail(Exit::usage, "--beta {}: the cross-channel contrast needs two channels (--channels 2), there is one",
          beta);
+  if (guess_links > 0 && guess_weight == 0)
+    fail(Exit::usage, "--guess-links {} has no effect: there are no soft labels (--guess-weight 0)",
+         guess_links);
   if (gamma > 0 && decoder_input == DecoderInput::fused &&
       reconstruction_target == ReconstructionTarget::masked)
     fail(Exit::usage,

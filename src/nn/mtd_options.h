@@ -22,6 +22,7 @@ enum class MaskLength { exact, inclusive };
 enum class GraphForm { trace, pairwise };
 enum class DecoderInput { fused, sum, shared };
 enum class ReconstructionTarget { clean, masked };
+enum class LabelWeight { none, sqrt, inverse };
 using Names = std::vector<const char*>;
 inline Names names_of(EndNorm) { return {"layer", "batch", "batch-noise", "batch-present", "none"}; }
 inline Names names_of(Fusion) { return {"mean", "early"}; }
@@ -35,6 +36,7 @@ inline Names names_of(ContrastCount) { return {"views", "pairs"}; }
 inline Names names_of(ContrastPositives) { return {"others", "self"}; }
 inline Names names_of(DecoderInput) { return {"fused", "sum", "shared"}; }
 inline Names names_of(ReconstructionTarget) { return {"clean", "masked"}; }
+inline Names names_of(LabelWeight) { return {"none", "sqrt", "inverse"}; }
 
 struct MtdOptions {
   // Encoders: hidden widths, absolute ("1500") or relative to the view's columns ("0.8d").
@@ -62,6 +64,7 @@ struct MtdOptions {
   BceForm bce_form = BceForm::softplus;
   double bce_epsilon = 1e-5;          // inside the logarithms of `log`
   BceDivisor bce_divisor = BceDivisor::known;  // known: number of known labels; all: rows times labels
+  LabelWeight label_weight = LabelWeight::none;  // rare labels weigh more (nn/label_weights.h)
 
   // Weak label-guided graph.
   double alpha = 0;
@@ -94,6 +97,7 @@ struct MtdOptions {
   double guess_weight = 0;       // of an unknown entry; a known one weighs 1
   std::int64_t guess_from = 20;  // first epoch (0, 1, ...) that uses them
   std::int64_t guess_every = 5;  // own ones are renewed after so many epochs
+  double guess_links = 0;        // how much a row's known labels say about its unknown ones (nn/soft_labels.h)
 
   // Instance contrast between pairs of views (the loss of DICNet; not an option of MTD).
   double instance_weight = 0, instance_tau = .5;

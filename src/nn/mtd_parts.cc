@@ -9,7 +9,8 @@
 namespace lacuna {
 namespace {
 
-constexpr std::uint32_t kFusedDropoutLayer = 1u << 30, kViewDropoutLayer = kFusedDropoutLayer + 1;
+constexpr std::uint32_t kViewDropoutLayer = kFusedDropoutLayer + 1;
+
 }  // namespace
 
 template <class T>
@@ -378,6 +379,7 @@ void MtdNetwork<T>::for_blocks(const Items& items, Body body) const {
       embed(items, begin, count, embedding);
       const MatrixView<T> out = embedding.out.view().top(count);
       body(begin, head(embedding.slots, embedding, out), out);
+      items.leave(begin, count);
     }
   });
 }

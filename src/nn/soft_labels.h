@@ -1,11 +1,17 @@
 // Soft labels for unknown entries, in training: a matrix Q that the fused output is taught with where nothing
 // is known. Either the network's own predictions, renewed every few epochs, or given with the items
-// (Items::Q), by teachers.
+// (Items::Q), by teachers. With --guess-links w the known labels of a row have a say in them:
+//   log-odds_j ← log-odds_j + w Σ_{k known} θ_jk (y_k - p_k)
+// θ are the shrunk log odds ratios of the training labels (data/label_graph.h), p what the soft labels say of known ones.
 #pragma once
 
 #include <algorithm>
+#include <cmath>
 #include <optional>
+#include <vector>
 
+#include "base/threads.h"
+#include "data/label_graph.h"
 #include "nn/mtd_options.h"
 #include "nn/network.h"
 
@@ -30,13 +36,19 @@ class SoftLabels {
     const T due = static_cast<T>(batch.epoch - since % options.guess_every), made = epoch(engine);
     const bool own = batch.items->Q.empty();
     if (own ? made == due : made >= 0) return true;
-    Matrix<T> fresh(guesses_.rows(), guesses_.cols());
-    if (own) {
-      network.predict(*batch.items, fresh);
+    if (own && engine.on_host()) {  // where they stay
+      network.predict(*batch.items, guesses_);
+      link(*batch.items, options.guess_links, guesses_);
     } else {
-      std::ranges::copy(batch.items->Q.values(), fresh.values().begin());
+      Matrix<T> fresh(guesses_.rows(), guesses_.cols());
+      if (own) {
+        network.predict(*batch.items, fresh);
+      } else {
+        std::ranges::copy(batch.items->Q.values(), fresh.values().begin());
+      }
+      link(*batch.items, options.guess_links, fresh);
+      upload<T>(engine, fresh, guesses_);
     }
-    upload<T>(engine, fresh, guesses_);
     set_epoch(engine, due);
     return true;
   }
@@ -52,6 +64,34 @@ class SoftLabels {
   }
 
  private:
+  void link(const Items& items, double weight, MatrixView<T> guesses) {
+    if (weight == 0) return;
+    const std::size_t c = items.labels();
+    if (couplings_.empty()) {
+      const LabelGraph graph(truth_of(items));
+      couplings_ = Matrix<float>(c, c);
+      for (std::size_t k = 0; k < c; ++k)
+        for (std::size_t j = 0; j < c; ++j)
+          if (j != k) couplings_(k, j) = static_cast<float>(weight * graph.log_odds_ratio(j, k));
+    }
+    parallel_for(items.rows(), 16, [&](std::size_t begin, std::size_t end) {
+      std::vector<float> shift(c);
+      for (std::size_t i = begin; i < end; ++i) {
+        std::ranges::fill(shift, 0.f);
+        for (std::size_t k = 0; k < c; ++k) {
+          if (items.G(i, k) == 0) continue;
+          const float surprise = items.Y(i, k) - static_cast<float>(guesses(i, k));
+          for (std::size_t j = 0; j < c; ++j) shift[j] += surprise * couplings_(k, j);
+        }
+        for (std::size_t j = 0; j < c; ++j) guesses(i, j) = moved(guesses(i, j), shift[j]);
+      }
+    });
+  }
+  // A probability whose log-odds are larger by `shift`.
+  static T moved(T p, float shift) {
+    const T limit = T(1e-6), q = std::clamp(p, limit, 1 - limit);
+    return 1 / (1 + (1 - q) / q * std::exp(-static_cast<T>(shift)));
+  }
   void set_epoch(const Engine& engine, T epoch) {
     upload<T>(engine, {&epoch, 1, 1}, epoch_);
     known_epoch_ = epoch;
@@ -65,8 +105,9 @@ class SoftLabels {
     return *known_epoch_;
   }
 
-  EngineMatrix<T> guesses_;              // (n, c); empty where they are not used
-  EngineMatrix<T> epoch_;                // (1, 1) when they were made, -1 = never
+  Matrix<float> couplings_;       // w θ (c, c), where they are used
+  EngineMatrix<T> guesses_;       // (n, c); empty where they are not used
+  EngineMatrix<T> epoch_;         // (1, 1) when they were made, -1 = never
   std::optional<T> known_epoch_;  // the same, in the host's memory
 };
 

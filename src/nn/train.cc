@@ -10,6 +10,8 @@
 #include "base/error.h"
 #include "base/random.h"
 #include "base/text.h"
+#include "nn/read_ahead.h"
+#include "nn/row_order.h"
 #include "nn/stored.h"
 
 namespace lacuna {
@@ -35,7 +37,8 @@ class Training {
         val_(val),
         options_(options),
         context_(context),
-        selecting_(val.rows() > 0 && options.select != "last") {
+        selecting_(val.rows() > 0 && options.select != "last"),
+        ahead_(train, network.engine().on_host()) {
     const auto n = static_cast<std::int64_t>(train.rows());
     batch_ = std::min(options.batch, n);
     steps_per_epoch_ = options.drop_last ? n / batch_ : (n + batch_ - 1) / batch_;
@@ -63,9 +66,9 @@ class Training {
 
  private:
   void run_epoch() {
-    order_ = options_.shuffle ? Random(context_.seed, Purpose::shuffle, static_cast<std::uint32_t>(epoch_))
-                                    .permutation(train_.rows())
-                              : in_order(train_.rows());
+    ahead_.leave();
+    order_ = row_order(train_.rows(), window_rows(options_, train_.mapped, train_.row_bytes()),
+                       options_.shuffle, context_.seed, static_cast<std::uint32_t>(epoch_));
     double begun = now();
     for (; next_ < steps_per_epoch_; ++next_) {
       if (next_ > 0) {
@@ -83,6 +86,7 @@ class Training {
       one_step();
     }
     finish_steps();
+    ahead_.leave();
     seconds_ += now() - begun;
     const double epoch_seconds = seconds_ - epoch_began_;
     ++epoch_;
@@ -106,8 +110,9 @@ class Training {
 
   void one_step() {
     const std::size_t begin = static_cast<std::size_t>(next_ * batch_);
-    const std::size_t count = std::min(static_cast<std::size_t>(batch_), order_.size() - begin);
-    const Batch batch{&train_, std::span(order_).subspan(begin, count), context_.seed,
+    const std::size_t count = std::min(static_cast<std::size_t>(batch_), order_.rows.size() - begin);
+    ahead_.reach(order_, begin);
+    const Batch batch{&train_, std::span(order_.rows).subspan(begin, count), context_.seed,
                       static_cast<std::uint32_t>(epoch_), static_cast<std::uint32_t>(step_)};
     const auto steps = static_cast<double>(steps_per_epoch_);
     rule_.rate = options_.rate * rate_factor(options_.schedule, step_, options_.warm_up * steps,
@@ -283,12 +288,6 @@ class Training {
                              floats.model * sizeof(float) + options_.beside + kHeader);
   }
 
-  static std::vector<std::uint32_t> in_order(std::size_t n) {
-    std::vector<std::uint32_t> order(n);
-    std::iota(order.begin(), order.end(), 0u);
-    return order;
-  }
-
   Network& network_;
   const Items &train_, &val_;
   const TrainOptions& options_;
@@ -298,7 +297,8 @@ class Training {
   std::int64_t batch_ = 1, steps_per_epoch_ = 1;
   Matrix<std::int8_t> truth_;  // of the validation rows
   Matrix<float> scores_;
-  std::vector<std::uint32_t> order_;  // of this epoch's rows
+  RowOrder order_;  // of this epoch's rows
+  ReadAhead ahead_;
 
   struct Started {
     std::int64_t step, epoch;
@@ -326,6 +326,10 @@ void TrainOptions::declare(Options& o) {
   o.add("epochs", epochs, "passes over the training rows").range(1, kMany).common();
   o.add("batch", batch, "rows of a step").range(1, kMany);
   o.add("shuffle", shuffle, "a new order of the rows each epoch");
+  o.add("shuffle-window", window,
+        "rows that are mixed: blocks of neighbours come in a random order, and the rows of 32 of them are "
+        "shuffled; 0 = all rows, with --memory-limit what 256 MiB hold")
+      .range(0, kMany);
   o.add("drop-last", drop_last, "leave out the last, smaller batch of an epoch");
   o.add("optimiser", optimiser, "how gradients become steps").choices({"sgd", "adam", "adamw"});
   o.add("rate", rate, "learning rate").range(0, 1e3).symbol("η");
@@ -350,6 +354,11 @@ void TrainOptions::declare(Options& o) {
         "micro-F1 + macro-F1, "
         "a metric, or the last")
       .choices(selections);
+}
+
+std::size_t window_rows(const TrainOptions& options, bool mapped, std::size_t row_bytes) {
+  if (options.window > 0) return static_cast<std::size_t>(options.window);
+  return mapped ? std::max<std::size_t>(1, kWindowBytes / std::max<std::size_t>(1, row_bytes)) : 0;
 }
 
 double decay_for(const TrainOptions& options, std::size_t rows) {

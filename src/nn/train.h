@@ -26,6 +26,7 @@ struct TrainOptions {
   std::int64_t epochs = 100;
   std::int64_t batch = 128;         // rows of a step
   bool shuffle = true;              // a new order each epoch; otherwise the order of the items
+  std::int64_t window = 0;          // rows that are mixed (nn/row_order.h); 0 = all, of mapped items kWindowBytes
   bool drop_last = false;           // leave out the last, smaller batch of an epoch
   Optimiser optimiser = Optimiser::adamw;
   double rate = 1e-3;               // η
@@ -47,6 +48,11 @@ struct TrainOptions {
 
   void declare(Options& options);
 };
+
+// Of mapped items, so much is mixed where nothing else is asked for. A constant: no result depends on a memory limit.
+constexpr std::size_t kWindowBytes = std::size_t{256} << 20;
+// Rows that are mixed; 0 = all.
+std::size_t window_rows(const TrainOptions& options, bool mapped, std::size_t row_bytes);
 
 // The weight decay of a training on so many rows: fewer rows need more of it. √ is what was found by trying
 // (docs/best.md): constant decay is too weak on small sets, decay inverse to the rows too strong.

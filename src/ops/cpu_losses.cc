@@ -66,6 +66,10 @@ void normalise_backward(const float* q, float inverse_length, const float* dq, s
   for (std::size_t j = 0; j < d; ++j) dx[j] += (dq[j] - along * q[j]) * inverse_length;
 }
 
+float weight_of(const LabelRows& labels, std::size_t j) {
+  return labels.weights.empty() ? 1 : labels.weights[j];
+}
+
 void add_scaled(float factor, const float* x, std::size_t d, float* y) {
   for (std::size_t j = 0; j < d; ++j) y[j] += factor * x[j];
 }
@@ -83,14 +87,16 @@ void CpuLosses::bce(Input logits, const LabelRows& labels, const BceSettings& se
     const float *x = logits.row(i).data(), *y = labels.Y.row(labels.rows[i]).data();
     const std::uint8_t* g = labels.G.row(labels.rows[i]).data();
     float* dx = dlogits.row(i).data();
-    if (settings.form == BceForm::softplus) return kernels.bce(logits.cols, x, y, g, scale, dx);
+    const bool softplus = settings.form == BceForm::softplus;
+    if (softplus && labels.weights.empty()) return kernels.bce(logits.cols, x, y, g, scale, dx);
     double part = 0;
     for (std::size_t j = 0; j < logits.cols; ++j) {
       dx[j] = 0;
       if (g[j] == 0) continue;
-      const auto [value, slope] = bce_logarithm(x[j], y[j], epsilon);
-      part += static_cast<double>(value);
-      dx[j] = slope * scale;
+      const auto [value, slope] = softplus ? bce_softplus(x[j], y[j]) : bce_logarithm(x[j], y[j], epsilon);
+      const float w = weight_of(labels, j);
+      part += static_cast<double>(w * value);
+      dx[j] = w * slope * scale;
     }
     return part;
   });
@@ -108,8 +114,9 @@ void CpuLosses::guess_loss(Input logits, const LabelRows& labels, Input guesses,
     for (std::size_t j = 0; j < logits.cols; ++j) {
       if (g[j] != 0) continue;
       const auto [value, slope] = bce_softplus(x[j], guess[j]);
-      part += static_cast<double>(value);
-      dx[j] += slope * scale;
+      const float w = weight_of(labels, j);
+      part += static_cast<double>(w * value);
+      dx[j] += w * slope * scale;
     }
     return part;
   });
@@ -132,6 +139,8 @@ void CpuLosses::view_loss(Input logits, const LabelRows& labels, Slots slots, do
     // element.
     float *factor = scratch<float, 1>(logits.cols), *target = scratch<float, 2>(logits.cols);
     kernels.lesson(logits.cols, x, y, g, taught, told, factor, target);
+    for (std::size_t j = 0; j < labels.weights.size(); ++j)
+      factor[j] *= labels.weights[j], target[j] *= labels.weights[j];
     double part = 0;
     for (std::size_t v = 0; v < slots.cols; ++v)
       if (slots(i, v) != kNoRow)

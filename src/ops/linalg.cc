@@ -279,7 +279,8 @@ Eigensystem leading_eigen(std::size_t n, std::size_t count, const EnoughPairs& e
   count = std::min(count, n);
   // Small blocks converge after fewer products, large ones multiply faster.
   const bool coarse = enough.growth > 0;
-  const std::size_t block = std::min(n, std::max<std::size_t>(16, coarse ? count / 3 : count / 2));
+  const std::size_t usual = coarse ? count / 3 : count / 2;
+  const std::size_t block = std::min(n, std::max<std::size_t>(16, enough.block > 0 ? enough.block : usual));
   // Size of the basis at the next test of convergence.
   std::size_t goal = std::min(n, coarse ? 2 * count : 4 * count + block);
   double sum_before = 0;

@@ -42,6 +42,7 @@ using SymmetricOperator = FunctionRef<void(MatrixView<const double>, MatrixView<
 struct EnoughPairs {
   double residual = 0;  // every |A v - λ v| is at most this share of its λ; or, where `growth` is not 0,
   double growth = 0;    // the last two blocks raised the sum of the wanted values by at most this share
+  std::size_t block = 0;  // columns of a block, where calls are dear; 0 = those that need the least arithmetic
 };
 Eigensystem leading_eigen(std::size_t n, std::size_t count, const EnoughPairs& enough, std::uint64_t seed,
                           SymmetricOperator apply);

@@ -41,6 +41,7 @@ struct LabelRows {
   MatrixView<const float> Y;            // (n, c) 1 or 0, unknown = 0
   MatrixView<const std::uint8_t> G;     // (n, c) 1 = known
   std::span<const std::uint32_t> rows;  // b positions
+  std::span<const float> weights = {};  // (c) what a label counts in the losses that classify; empty: 1
 };
 
 enum class Share { sum, mean };  // over the views that a row has

@@ -54,6 +54,10 @@ double cosine(const Unit& a, const Unit& b) {
   return dot<double>(a.q, b.q);
 }
 
+double weight_of(const LabelRows& labels, std::size_t j) {
+  return labels.weights.empty() ? 1 : static_cast<double>(labels.weights[j]);
+}
+
 void add_scaled(double factor, const std::vector<double>& x, std::vector<double>& y) {
   for (std::size_t j = 0; j < x.size(); ++j) y[j] += factor * x[j];
 }
@@ -74,8 +78,9 @@ void ReferenceLosses<T>::bce(Input logits, const LabelRows& labels, const BceSet
       const auto [value, slope] = settings.form == BceForm::softplus
                                       ? bce_softplus(logits(i, j), y)
                                       : bce_logarithm(logits(i, j), y, static_cast<T>(settings.epsilon));
-      sum += static_cast<double>(value);
-      dlogits(i, j) = slope * static_cast<T>(weight / divisor);
+      const double w = weight_of(labels, j);
+      sum += w * static_cast<double>(value);
+      dlogits(i, j) = slope * static_cast<T>(w * weight / divisor);
     }
   *result = divisor > 0 ? sum / divisor : 0;
 }
@@ -90,8 +95,9 @@ void ReferenceLosses<T>::guess_loss(Input logits, const LabelRows& labels, Input
     for (std::size_t j = 0; j < logits.cols; ++j) {
       if (known(labels, i, j)) continue;
       const auto [value, slope] = bce_softplus(logits(i, j), static_cast<T>(guesses(labels.rows[i], j)));
-      sum += static_cast<double>(value);
-      dlogits(i, j) += slope * static_cast<T>(weight / divisor);
+      const double w = weight_of(labels, j);
+      sum += w * static_cast<double>(value);
+      dlogits(i, j) += slope * static_cast<T>(w * weight / divisor);
     }
   *result = sum / divisor;
 }
@@ -119,8 +125,9 @@ void ReferenceLosses<T>::view_loss(Input logits, const LabelRows& labels, Slots 
           value += label_weight * static_cast<double>(told.value);
           slope += label_weight * static_cast<double>(told.slope);
         }
-        sum += value;
-        gradient(r, j) = static_cast<T>(slope * weight / count);
+        const double w = weight_of(labels, j);
+        sum += w * value;
+        gradient(r, j) = static_cast<T>(w * slope * weight / count);
       }
     }
   this->copy(gradient, false, view_logits);

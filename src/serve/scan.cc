@@ -5,15 +5,12 @@
 #include <limits>
 #include <nlohmann/json.hpp>
 
+#include "base/text.h"
 #include "data/jsonl.h"
 #include "serve/message.h"
 
 namespace lacuna::serve {
 namespace {
-
-bool is_digit(char c) {
-  return c >= '0' && c <= '9';
-}
 
 void append_utf8(std::string& out, unsigned code) {
   const auto put = [&](unsigned byte) { out.push_back(static_cast<char>(byte)); };

@@ -1,7 +1,7 @@
 #include "serve/suggest.h"
 
 #include <algorithm>
-#include <numeric>
+#include <span>
 
 #include "base/error.h"
 #include "base/text.h"
@@ -34,6 +34,34 @@ void append_tag(std::string& out, const ServedModel& model, std::size_t label, f
   out += "{\"label\":";
   append_json(out, model.model.label_names()[label]);
   fmt::format_to(std::back_inserter(out), ",\"probability\":{},\"decided\":{}", probability, decided);
+}
+
+bool tells_any(std::span<const std::int8_t> known) {
+  return std::ranges::any_of(known, [](std::int8_t y) { return y != kUnknown; });
+}
+
+// Scores of the items, changed by the labels that they tell of themselves.
+Matrix<float> refined(const Suggestions& items, const ServedModel& model, const Outcome& outcome) {
+  Matrix<float> scores(outcome.rows().rows, outcome.rows().cols);
+  scores.copy_from(outcome.rows());
+  Matrix<std::int8_t> known(scores.rows(), scores.cols());
+  for (std::size_t i = 0; i < known.rows(); ++i)
+    std::ranges::copy(items.block->known(i), known.row(i).begin());
+  model.model.refine(known, scores);
+  return scores;
+}
+
+void append_known(std::string& out, const ServedModel& model, std::span<const std::int8_t> known) {
+  out += "\"known\":{";
+  bool first = true;
+  for (std::size_t j = 0; j < known.size(); ++j) {
+    if (known[j] == kUnknown) continue;
+    if (!first) out += ',';
+    first = false;
+    append_json(out, model.model.label_names()[j]);
+    out += known[j] == 1 ? ":1" : ":0";
+  }
+  out += "},";
 }
 
 }  // namespace
@@ -99,7 +127,8 @@ Suggestions read_items(std::string_view body, bool many, const ServedModel& mode
   Suggestions items;
   items.settings = settings;
   items.many = many;
-  items.block = std::make_unique<ItemBlock>(model.shapes, std::max<std::size_t>(lines.size(), 1));
+  items.block = std::make_unique<ItemBlock>(model.shapes, std::max<std::size_t>(lines.size(), 1),
+                                            model.model.label_names());
   items.lines.resize(lines.size());
   std::size_t row = 0;
   for (std::size_t k = 0; k < lines.size(); ++k) {
@@ -121,6 +150,11 @@ Suggestions read_items(std::string_view body, bool many, const ServedModel& mode
     line.number = items.block->id_is_number(row);
     line.row = row;
     line.bare = !items.block->has_any(row);
+    if (settings.explain && tells_any(items.block->known(row))) {
+      line.error = "\"labels\" and explain do not go together: an explanation is of the views alone";
+      if (!many) refuse(400, "{}", line.error);
+      continue;
+    }
     if (!line.bare) ++row;
   }
   Rows& rows = items.rows;
@@ -144,8 +178,9 @@ Reply write_suggestions(const Suggestions& items, const ServedModel& model, cons
   ExplainOptions explained;  // what is shown: the calibrated probability where there is one
   explained.calibrated = explained.log_odds = !model.model.calibration().empty();
   if (outcome.count > 0) {
-    probabilities = probabilities_of(model, outcome.rows());
-    decided = model.model.decide(outcome.rows());
+    const Matrix<float> scores = refined(items, model, outcome);
+    probabilities = probabilities_of(model, scores);
+    decided = model.model.decide(scores);
     if (items.settings.explain) {
       const Dataset data = items.block->dataset(outcome.count, "request");
       explanation = explain(model.model, select_all(data), explained);
@@ -155,9 +190,7 @@ Reply write_suggestions(const Suggestions& items, const ServedModel& model, cons
   Reply reply;
   if (items.many) reply.type = "application/x-ndjson";
   std::string& out = reply.body;
-  std::vector<std::uint32_t> order(model.labels());
-  const std::size_t most =
-      items.settings.top == 0 ? order.size() : std::min(items.settings.top, order.size());
+  std::vector<std::uint32_t> order;
   for (std::size_t k = 0; k < items.lines.size(); ++k) {
     const auto& line = items.lines[k];
     if (!line.error.empty()) {
@@ -180,7 +213,13 @@ Reply write_suggestions(const Suggestions& items, const ServedModel& model, cons
       continue;
     }
     const auto shown = probabilities.row(line.row);
-    std::iota(order.begin(), order.end(), 0u);
+    const auto known = items.block->known(line.row);
+    if (tells_any(known)) append_known(out, model, known);
+    order.clear();  // what is known is no suggestion
+    for (std::uint32_t j = 0; j < known.size(); ++j)
+      if (known[j] == kUnknown) order.push_back(j);
+    const std::size_t most =
+        items.settings.top == 0 ? order.size() : std::min(items.settings.top, order.size());
     std::partial_sort(
         order.begin(), order.begin() + static_cast<std::ptrdiff_t>(most), order.end(),
         [&](std::uint32_t a, std::uint32_t b) { return shown[a] != shown[b] ? shown[a] > shown[b] : a < b; });

@@ -69,7 +69,7 @@ bool read_lines_of_items(std::string_view text, bool json) {
   const std::vector<ViewShape> views = {{"rna", 3, {"g1", "g2", "g3"}, {}},
                                         {"img", 2, {"a", "b"}, {1, 2}},
                                         {"bits", 40, numbered_names("c", 40), {}}};
-  ItemBlock block(views, 2);
+  ItemBlock block(views, 2, {"beach", "city", "s\xC3\xBC\xC3\x9F"});
   bool all = true;
   std::optional<CsvItems> table;
   for (std::size_t line = 0; !text.empty(); ++line) {
@@ -87,6 +87,8 @@ bool read_lines_of_items(std::string_view text, bool json) {
       else
         table->parse(one, block, row);
       block.dataset(2, "fuzz").check("after reading");
+      for (const std::int8_t y : block.known(row))
+        if (y != 1 && y != 0 && y != kUnknown) throw std::logic_error("a label that is neither 1, 0 nor unknown");
     } catch (const Error&) {
       if (block.has_any(row)) throw std::logic_error("a row that was refused is not empty");
       all = false;

@@ -8,15 +8,27 @@ seconds=${2:-30}
 [ $# -gt 2 ] && shift 2 || set --
 here=$(dirname "$0")
 status=0
-for target in "$build"/tests/fuzz/fuzz_*; do
-  [ -x "$target" ] && [ ! -d "$target" ] || continue
-  form=$(basename "$target" | sed 's/^fuzz_//')
+dictionary_of() {
+  case $1 in
+    arff|libsvm|mtx|toml|xml|safetensors) echo "$1" ;;
+    jsonl|infer) echo json ;;
+    npy|npz|folds-npz) echo npy ;;
+    mat|folds-mat) echo mat ;;
+    mat73|h5ad|h5mu) echo hdf5 ;;
+    fvec|hvecs|hvecs32|clist) echo lear ;;
+    *) echo text ;;
+  esac
+}
+for corpus in "$here"/corpus/*/; do
+  form=$(basename "$corpus")
+  target=$build/tests/fuzz/fuzz_$form
   if [ $# -gt 0 ]; then
     case " $* " in *" $form "*) ;; *) continue ;; esac
   fi
   mkdir -p "$build/corpus/$form"
   echo "== $form"
   if ! "$target" -max_total_time="$seconds" -timeout=20 -rss_limit_mb=2048 -max_len=65536 -print_final_stats=1 \
+      -dict="$here/dictionaries/$(dictionary_of "$form").dict" \
       -artifact_prefix="$here/corpus/$form/failed-" "$build/corpus/$form" "$here/corpus/$form" > "$build/corpus/$form.log" 2>&1; then
     status=1
     tail -n 40 "$build/corpus/$form.log"

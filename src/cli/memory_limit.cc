@@ -1,0 +1,83 @@
+#include "cli/memory_limit.h"
+
+#include <sys/resource.h>
+
+#include <algorithm>
+#include <cctype>
+
+#include "base/error.h"
+#include "base/mapping.h"
+#include "base/text.h"
+
+namespace lacuna::cli {
+
+void MemoryFlags::declare(Options& options) {
+  const auto group = options.group("running");
+  options
+      .add("memory-limit", limit,
+           "train within so much memory (2G, 800M): prepared rows go to MODEL.prepared and are read from "
+           "there "
+           "in large pieces; DATA is a native folder")
+      .metavar("SIZE");
+  options
+      .add("prepared", prepared,
+           "with --memory-limit: keep prepared rows in this folder, for the next training with the same rows "
+           "and "
+           "preparation")
+      .metavar("DIR")
+      .needs("memory-limit");
+}
+
+std::uint64_t MemoryFlags::bytes() const {
+  if (!given()) return 0;
+  std::string number = limit;
+  if (!number.empty() && std::toupper(static_cast<unsigned char>(number.back())) == 'B') number.pop_back();
+  if (!number.empty() && number.back() == 'i') number.pop_back();
+  constexpr std::string_view kUnits = "KMGT";
+  double factor = 1;
+  if (!number.empty()) {
+    const auto unit = kUnits.find(static_cast<char>(std::toupper(static_cast<unsigned char>(number.back()))));
+    if (unit != std::string_view::npos) {
+      number.pop_back();
+      for (std::size_t k = 0; k <= unit; ++k) factor *= 1024;
+    }
+  }
+  const auto value = parse_double(number);
+  constexpr double kLeast = 1 << 20, kMost = 1e15;
+  if (!value || !(*value * factor >= kLeast && *value * factor <= kMost))
+    fail(Exit::usage, "--memory-limit {}: write a size from 1M on, such as 800M or 2G", limit);
+  return static_cast<std::uint64_t>(*value * factor);
+}
+
+void check_in_files(const Dataset& data, const std::string& path, std::uint64_t limit) {
+  constexpr double kCopies = 3;  // of a sparse view while it is prepared
+  for (const View& view : data.views) {
+    if (view.rows() == 0) continue;
+    const auto* csr = std::get_if<Csr>(&view.features);
+    const Bytes bytes =
+        std::as_bytes(csr != nullptr ? csr->value.row(0) : std::get<Table<float>>(view.features).row(0));
+    if (csr != nullptr && 2 * kCopies * 2 * static_cast<double>(bytes.size()) > static_cast<double>(limit))
+      fail(Exit::usage,
+           "--memory-limit: view '{}' is sparse and takes {} in memory while it is prepared, more than half "
+           "of {}: "
+           "allow more",
+           view.name, bytes_text(kCopies * 2 * static_cast<double>(bytes.size())),
+           bytes_text(static_cast<double>(limit)));
+    if (bytes.empty() || is_mapped(bytes)) continue;
+    fail(Exit::usage,
+         "--memory-limit: view '{}' of {} was read into memory; rows are read in passes from a native "
+         "folder: lacuna "
+         "data convert {} FOLDER",
+         view.name, path, path);
+  }
+}
+
+void limit_memory(std::uint64_t bytes) {
+  rlimit limit{};
+  if (getrlimit(RLIMIT_DATA, &limit) != 0) return;
+  limit.rlim_cur = std::min<rlim_t>(bytes, limit.rlim_max);
+  if (setrlimit(RLIMIT_DATA, &limit) != 0)
+    fail(Exit::failed, "--memory-limit: the system refuses to limit memory");
+}
+
+}  // namespace lacuna::cli

@@ -1,0 +1,34 @@
+// lacuna train --memory-limit: training on more rows than memory holds.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "base/options.h"
+#include "data/dataset.h"
+#include "data/prepared.h"
+
+namespace lacuna::cli {
+
+struct MemoryFlags {
+  std::string limit;  // "2G"; empty = rows in memory
+  std::string
+      prepared;  // a folder for prepared rows that is kept; empty = beside the model, until it is written
+
+  void declare(Options& options);
+  bool given() const { return !limit.empty(); }
+  std::uint64_t bytes() const;  // Exit::usage for what is no size; 0 if not given
+};
+
+// What is written beside a model meanwhile.
+inline constexpr const char* kPreparedEnding = ".prepared";
+
+// Throws Exit::usage unless the views lie in files that can be read in passes, and sparse ones, which are prepared in
+// memory, are small beside the limit.
+void check_in_files(const Dataset& data, const std::string& path, std::uint64_t limit);
+
+// From here on memory that lies in no file is refused beyond so many bytes.
+void limit_memory(std::uint64_t bytes);
+
+}  // namespace lacuna::cli

@@ -1,0 +1,119 @@
+// Weights that stream through a multiprocessor (compute capability 9.0): one warp of a block asks for pieces of them,
+// several stages ahead, and eight warps compute with what has arrived. Barriers in shared memory say what is there and
+// what is free again; no thread waits for all others.
+//
+// The work of a launch is one row of equal units, over all jobs, and each block takes an equal share of it that begins
+// and ends anywhere: a sum that blocks share is completed by the one that comes last, in the order of blocks.
+#pragma once
+
+#include <cuda.h>
+
+#include "cuda/mma.cuh"
+
+namespace lacuna::cuda {
+
+constexpr int kComputing = 256, kStreamThreads = kComputing + 32;  // the last warp loads
+constexpr int kBarriers = 32;                                      // places at the end of shared memory
+constexpr int kStreamMemory = 227 << 10;                           // bytes of shared memory of a block
+constexpr int kSheetPad = 8;                                       // halves after each row of a sheet
+
+// Weights come in boxes of 64 rows and 32 columns; 16 bytes of a row are where swizzled() says, so that lanes that read
+// different rows meet different banks.
+constexpr int kBoxRows = 64, kBoxCols = 32, kBox = kBoxRows * kBoxCols * 4;
+__device__ inline const float4* swizzled(const unsigned char* box, int row, int sixteen) {
+  return reinterpret_cast<const float4*>(box + row * 128 + ((sixteen ^ (row & 7)) << 4));
+}
+// The maps by which boxes are fetched, of all jobs and of up to four matrices each: weights and their state.
+template <int planes>
+struct alignas(64) Maps {
+  CUtensorMap map[kMostJobs][planes];
+};
+
+// A part of a matrix in bf16 as it lies in scratch and in shared memory: `rows` rows of `width` columns, padded.
+constexpr int sheet_bytes(int rows, int width) { return rows * (width + kSheetPad) * 2; }
+
+// Kernels have no body on older devices, where nobody calls them.
+#define LACUNA_STREAMS (!defined(__CUDA_ARCH__) || __CUDA_ARCH__ >= 900)
+
+#if LACUNA_STREAMS
+__device__ inline void init_barrier(std::uint64_t* barrier, int count) {
+  asm volatile("mbarrier.init.shared::cta.b64 [%0], %1;\n" ::"r"(shared_address(barrier)), "r"(count));
+}
+__device__ inline void publish_barriers() { asm volatile("fence.mbarrier_init.release.cluster;\n" ::: "memory"); }
+__device__ inline void arrive(std::uint64_t* barrier) {
+  asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0];\n" ::"r"(shared_address(barrier)) : "memory");
+}
+__device__ inline void arrive_and_expect(std::uint64_t* barrier, int bytes) {
+  asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;\n" ::"r"(shared_address(barrier)), "r"(bytes)
+               : "memory");
+}
+__device__ inline void wait_for(std::uint64_t* barrier, int phase) {
+  asm volatile(
+      "{\n"
+      ".reg .pred done;\n"
+      "again:\n"
+      "mbarrier.try_wait.parity.shared::cta.b64 done, [%0], %1;\n"
+      "@done bra over;\n"
+      "bra again;\n"
+      "over:\n"
+      "}\n" ::"r"(shared_address(barrier)),
+      "r"(phase & 1)
+      : "memory");
+}
+__device__ inline void load_box(void* to, const CUtensorMap* map, int row, int col, std::uint64_t* barrier) {
+  asm volatile(
+      "cp.async.bulk.tensor.2d.shared::cluster.global.tile.mbarrier::complete_tx::bytes [%0], [%1, {%2, %3}], [%4];\n" ::"r"(
+          shared_address(to)),
+      "l"(map), "r"(col), "r"(row), "r"(shared_address(barrier))
+      : "memory");
+}
+// 16 bytes and multiples; the barrier counts them when they are there.
+__device__ inline void load_bulk(void* to, const void* from, int bytes, std::uint64_t* barrier) {
+  asm volatile(
+      "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1], %2, [%3];\n" ::"r"(shared_address(to)),
+      "l"(from), "r"(bytes), "r"(shared_address(barrier))
+      : "memory");
+}
+#endif
+
+// Among the computing warps alone.
+__device__ inline void wait_for_computing() { asm volatile("bar.sync 1, %0;\n" ::"n"(kComputing) : "memory"); }
+
+// Which units a block takes, and who takes a unit.
+struct UnitRange {
+  int begin, end;
+};
+__device__ inline UnitRange share_of(int block, int blocks, int units) {
+  return {static_cast<int>(static_cast<std::int64_t>(units) * block / blocks),
+          static_cast<int>(static_cast<std::int64_t>(units) * (block + 1) / blocks)};
+}
+__device__ inline int owner_of(int unit, int blocks, int units) {
+  return static_cast<int>(((static_cast<std::int64_t>(unit) + 1) * blocks - 1) / units);
+}
+
+// A sum of several blocks over units [begin, end). A block has two places for parts: one for a sum that began before
+// its share, one for a sum that begins in it.
+struct SharedSum {
+  int first_block, parts, first_place;
+  __device__ SharedSum(int begin, int end, int blocks, int units)
+      : first_block(owner_of(begin, blocks, units)), parts(owner_of(end - 1, blocks, units) - first_block + 1) {
+    first_place = 2 * first_block + (share_of(first_block, blocks, units).begin < begin ? 1 : 0);
+  }
+  __device__ int place(int part) const { return part == 0 ? first_place : 2 * (first_block + part); }
+};
+
+// Whether this block is the last of `parts` to come here; the counter is then zero again. Of computing warps.
+// `last`: a place in shared memory.
+__device__ inline bool computing_come_last(int* counter, int parts, int* last) {
+  __threadfence();
+  wait_for_computing();
+  if (threadIdx.x == 0) {
+    *last = atomicAdd(counter, 1) == parts - 1;
+    if (*last) *counter = 0;
+  }
+  wait_for_computing();
+  if (*last) __threadfence();
+  return *last;
+}
+
+}  // namespace lacuna::cuda

@@ -1,0 +1,50 @@
+// Weights of labels in the losses, so that rare ones are heard: w_j in proportion to share_j^-½ (sqrt) or share_j^-1
+// (inverse), share_j = (k + 1) / (n + 2) of k positives among n known labels of the training rows. Their mean over all known
+// entries is 1. A label weighs the same whether it is there or not, so that what is learned stays a probability.
+#pragma once
+
+#include <cmath>
+#include <vector>
+
+#include "data/items.h"
+#include "nn/mtd_options.h"
+#include "ops/engine.h"
+
+namespace lacuna {
+
+inline std::vector<float> label_weights(const Items& items, LabelWeight kind) {
+  const double power = kind == LabelWeight::inverse ? -1 : -.5;
+  std::vector<double> known(items.labels(), 0), weight(items.labels(), 0);
+  double sum = 0, all = 0;
+  for (std::size_t i = 0; i < items.rows(); ++i)
+    for (std::size_t j = 0; j < items.labels(); ++j)
+      if (items.G(i, j) != 0) known[j] += 1, weight[j] += static_cast<double>(items.Y(i, j));
+  for (std::size_t j = 0; j < items.labels(); ++j) {
+    weight[j] = std::pow((weight[j] + 1) / (known[j] + 2), power);
+    sum += known[j] * weight[j];
+    all += known[j];
+  }
+  std::vector<float> weights;
+  for (const double w : weight) weights.push_back(static_cast<float>(sum > 0 ? w * all / sum : 1));
+  return weights;
+}
+
+// The same in the memory of an engine, made with the first batch.
+class LabelWeights {
+ public:
+  // Empty: all labels weigh the same.
+  std::span<const float> on(const Engine& engine, const Items& items, LabelWeight kind) {
+    if (kind == LabelWeight::none) return {};
+    if (weights_.empty()) {
+      const std::vector<float> weights = label_weights(items, kind);
+      weights_ = EngineMatrix<float>(engine, 1, weights.size());
+      upload<float>(engine, {weights.data(), 1, weights.size()}, weights_);
+    }
+    return {weights_.data(), weights_.cols()};
+  }
+
+ private:
+  EngineMatrix<float> weights_;  // (1, c)
+};
+
+}  // namespace lacuna

@@ -1,0 +1,30 @@
+// The order in which an epoch reads its rows: a permutation, a pure function of seed, epoch and sizes. Where it has one
+// window it is a full shuffle. Otherwise rows are read in blocks of neighbours: the blocks are shuffled and cut into
+// windows, and the rows of a window are mixed. A disk is then read in large pieces, and two windows are all that must be
+// in memory.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+namespace lacuna {
+
+struct RowOrder {
+  struct Block {
+    std::size_t begin, count;  // of the items
+  };
+  struct Window {
+    std::size_t begin, count;  // of the order
+    std::vector<Block> blocks;
+  };
+  std::vector<std::uint32_t> rows;
+  std::vector<Window> windows;  // in the order of the rows
+};
+
+constexpr std::size_t kBlocksInWindow = 32;
+
+// About `window` rows are mixed; 0 = all of the n. Without `shuffle` the rows come as they lie.
+RowOrder row_order(std::size_t n, std::size_t window, bool shuffle, std::uint64_t seed, std::uint32_t epoch);
+
+}  // namespace lacuna
