@@ -30,6 +30,7 @@ enum class Purpose : std::uint32_t {
   view_subset = 15,
   explain = 16,
   bootstrap = 17,
+  crossing = 21,
   test = 99,
 };
 

@@ -174,6 +174,18 @@ std::string bytes_text(double bytes) {
   return fmt::format("{:.1f} TB", bytes);
 }
 
+std::optional<double> parse_duration(const std::string& text) {
+  double unit = 1;
+  std::string number = text;
+  if (!text.empty() && (text.back() == 's' || text.back() == 'm' || text.back() == 'h')) {
+    unit = text.back() == 's' ? 1 : text.back() == 'm' ? 60 : 3600;
+    number.pop_back();
+  }
+  const auto value = parse_double(number);
+  if (!value || !(*value > 0) || !std::isfinite(*value * unit)) return std::nullopt;
+  return *value * unit;
+}
+
 std::string duration_text(double seconds) {
   if (seconds < 1) return fmt::format("{:.0f} ms", seconds * 1000);
   if (seconds < 100) return fmt::format("{:.1f} s", seconds);

@@ -42,6 +42,7 @@ std::optional<std::int64_t> parse_int(std::string_view text);
 
 std::string bytes_text(double bytes);       // "278 MB"
 std::string duration_text(double seconds);  // "3 min 20 s"
+std::optional<double> parse_duration(const std::string& text);  // seconds of "90", "90s", "2m" or "1.5h"; above 0
 std::string count_text(std::uint64_t n);    // "288,650,000"
 
 // Columns padded to their widest cell; numbers (cells that parse as one) to the right. Width counts code points.

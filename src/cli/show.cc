@@ -99,6 +99,21 @@ std::string recovery_text(const json& recovery) {
                      recovery["factors"].get<std::uint64_t>(), text);
 }
 
+// What was made of candidates.
+void print_choice(const json& choice) {
+  fmt::print("\ncandidates, judged on {} rows{}: AP {} together, {} ± {} over the first alone\n",
+             words(choice.value("judged_rows", json())),
+             choice.value("crossed", false) ? " by fits that had not seen them" : " that were held out",
+             number(choice.value("AP", json())), number(choice.value("gain", json()), "{:+.4f}"),
+             number(choice.value("error", json())));
+  TextTable table({"weight", "AP alone", "member", "left out because"});
+  for (const json& one : choice.value("members", json::array()))
+    if (one.is_object())
+      table.add({number(one.value("weight", json()), "{:.2f}"), number(one.value("AP", json())),
+                 words(one.value("member", json())), words(one.value("left_out", json()), "")});
+  std::fputs(table.text().c_str(), stdout);
+}
+
 void print_card(const json& card, const ShowFlags& flags) {
   const json& training = card["training"];
   const auto line = [](const char* name, const std::string& value) {
@@ -141,6 +156,8 @@ void print_card(const json& card, const ShowFlags& flags) {
         {words(view["name"]), view["columns"].dump(), some_of(view["column_names"], flags.all), preparation});
   }
   std::fputs(views.text().c_str(), stdout);
+
+  if (card["choice"].is_object()) print_choice(card["choice"]);
 
   constexpr std::size_t kShown = 12;
   const json& labels = card["labels"];

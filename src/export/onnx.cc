@@ -6,6 +6,7 @@
 #include "base/error.h"
 #include "base/text.h"
 #include "export/networks.h"
+#include "methods/blend.h"
 #include "methods/ensemble.h"
 #include "methods/model.h"
 
@@ -40,7 +41,7 @@ std::string setting(Model& model, const MemberSpec& member, const std::string& n
 }
 
 // The members that predictions use, with the preparations they see; none for a single fit.
-std::vector<MemberSpec> members_of(Model& model, std::size_t& forms) {
+std::vector<MemberSpec> members_of(Model& model, const Tensors& file, std::size_t& forms) {
   PrepareOptions prepare;
   Options options;
   prepare.declare(options);
@@ -50,6 +51,19 @@ std::vector<MemberSpec> members_of(Model& model, std::size_t& forms) {
       make_method(model.method().traits().name)->plan(model.preset(), static_cast<std::size_t>(count)),
       prepare);
   forms = all.forms_of_predictions;
+  if (has_blend(file)) {  // candidates: those that were chosen
+    std::vector<MemberSpec> chosen;
+    for (const std::size_t k : members_in_use(file)) {
+      const std::string& method = chosen.emplace_back(all.specs.at(k)).method;
+      if (!method.empty() && !is_network(method))
+        fail(Exit::mismatch,
+             "{}: cannot be exported to ONNX: {} is among the members that were chosen, and {}; presets best "
+             "and "
+             "distilled are networks alone",
+             file.path(), method, obstacle(method));
+    }
+    return chosen;
+  }
   std::erase_if(all.specs, [](const MemberSpec& spec) { return spec.teacher; });
   return all.specs;
 }
@@ -66,14 +80,20 @@ Value logit(OnnxGraph& graph, const Value& p, const std::string& stem) {
   return graph.node("Log", {graph.node("Div", {p, rest}, stem + "odds")}, stem + "logit");
 }
 
-// The mean of the members' logits, as a probability again (methods/ensemble.cc).
-Value mean_score(OnnxGraph& graph, const std::vector<Value>& scores) {
+// The mean of the members' logits, or their weighted sum, as a probability again (methods/blend.h).
+Value blended_score(OnnxGraph& graph, const std::vector<Value>& scores, const Blend& blend) {
   std::vector<Value> logits;
   for (std::size_t k = 0; k < scores.size(); ++k) {
     const std::string stem = fmt::format("member {}/", k);
     const Value clipped =
         graph.node("Clip", {scores[k], graph.number(kEdge), graph.number(1 - kEdge)}, stem + "clipped");
     logits.push_back(logit(graph, clipped, stem));
+    if (!blend.slopes.empty())
+      logits.back() = graph.node("Mul", {logits.back(), graph.number(blend.slopes[k])}, stem + "weighted");
+  }
+  if (!blend.slopes.empty()) {
+    logits.push_back(graph.number(blend.intercept));
+    return graph.node("Sigmoid", {graph.node("Sum", logits, "sum of logits")}, "blend of members");
   }
   const Value mean = graph.node("Mean", logits, "mean of logits");
   return graph.node("Sigmoid", {mean}, "mean of members");
@@ -125,13 +145,13 @@ OnnxSummary export_onnx(const Tensors& file, const std::string& path) {
   for (const auto& map : model.preparation().views()) views.push_back(onnx_input(graph, map));
   // The views in the preparations that members see, each made once.
   std::size_t form_count = 1;
-  const std::vector<MemberSpec> members = members_of(model, form_count);
+  const std::vector<MemberSpec> members = members_of(model, file, form_count);
   std::vector<Preparation> preparations;
   for (std::size_t k = 0; k < form_count; ++k)
-    preparations.push_back(Preparation::load(file, form_prefix(k)));
+    preparations.push_back(has_form(file, k) ? Preparation::load(file, form_prefix(k)) : Preparation());
   std::vector<std::vector<Value>> forms(form_count);
   for (std::size_t k = 0; k < forms.size(); ++k)
-    for (std::size_t v = 0; v < views.size(); ++v)
+    for (std::size_t v = 0; v < preparations[k].views().size(); ++v)
       forms[k].push_back(onnx_prepare(graph, views[v], preparations[k].views()[v],
                                       k == 0 ? "" : fmt::format("form {}/", k)));
 
@@ -157,7 +177,9 @@ OnnxSummary export_onnx(const Tensors& file, const std::string& path) {
     }
   }
   const std::size_t labels = model.label_names().size();
-  const Value score = scores.size() == 1 ? scores[0] : mean_score(graph, scores);
+  const Blend blend = has_blend(file) ? load_blend(file, scores.size()) : Blend{};
+  const Value score =
+      scores.size() == 1 && blend.slopes.empty() ? scores[0] : blended_score(graph, scores, blend);
   const Calibration& calibration = model.calibration();
   std::vector<float> slope, intercept;
   if (!calibration.empty())

@@ -27,10 +27,6 @@ double feature(float score, bool probabilities) {
   return std::log(p / (1 - p));
 }
 
-struct Line {
-  double a = 1, b = 0;
-};
-
 // Newton on the logistic loss plus pull/2 ((a - a0)² + (b - b0)²), with steps halved until the loss falls.
 // Targets are smoothed by one count each way, so that separable points do not drive the slope to infinity.
 Line fit_line(const std::vector<Point>& points, Line start, double pull) {
@@ -120,6 +116,27 @@ std::string Aim::text() const {
   return kind == Kind::f1          ? "f1"
          : kind == Kind::precision ? fmt::format("precision={}", precision)
                                    : fmt::format("top={}", count);
+}
+
+Line pooled_line(MatrixView<const float> values, MatrixView<const std::int8_t> truth) {
+  std::vector<Point> points;
+  double positive = 0, sum = 0, squares = 0;
+  for (std::size_t i = 0; i < values.rows; ++i)
+    for (std::size_t j = 0; j < values.cols; ++j) {
+      if (truth(i, j) == kUnknown || !std::isfinite(values(i, j))) continue;
+      const double x =
+          points.emplace_back(values(i, j), truth(i, j) == 1, static_cast<double>(values(i, j))).x;
+      positive += truth(i, j) == 1;
+      sum += x;
+      squares += x * x;
+    }
+  const auto n = static_cast<double>(points.size());
+  const double mean = sum / n, deviation = std::sqrt(std::max(0., squares / n - mean * mean));
+  if (positive == 0 || positive == n || !(deviation > 0)) return {};
+  for (Point& point : points) point.x = (point.x - mean) / deviation;  // steps of Newton are for such values
+  const Line line = fit_line(points, {}, 0);
+  if (!(line.a > 0)) return {};
+  return {line.a / deviation, line.b - line.a * mean / deviation};
 }
 
 Calibration Calibration::fit(MatrixView<const float> scores, MatrixView<const std::int8_t> truth,

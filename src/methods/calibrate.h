@@ -26,6 +26,14 @@ struct Aim {
   std::string text() const;
 };
 
+// p = sigmoid(a x + b)
+struct Line {
+  double a = 1, b = 0;
+};
+// One line for all labels together, of values (n, c) as they are; the identity where it would not rise, or where truth
+// (n, c) has no positive or no negative.
+Line pooled_line(MatrixView<const float> values, MatrixView<const std::int8_t> truth);
+
 class Calibration {
  public:
   // scores (n, c), truth (n, c): 1, 0, kUnknown. Without known validation labels nothing is learned: empty().

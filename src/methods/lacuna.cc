@@ -89,6 +89,21 @@ const std::array<Changes, 6>& students() {
   return all;
 }
 
+// Preset `auto`: candidates, in the order in which a budget is spent. The first is `best`; the others are there for data
+// on which something else is better, or errs differently (docs/results/auto.md).
+constexpr const char* kAuto = "auto";
+const std::vector<MemberPlan>& candidates() {
+  static const std::vector<MemberPlan> all = {
+      {{}, false, ""},
+      {{}, false, "cdmm"},
+      {kKernel + Changes{{"components", "192"}}, false, "linear"},
+      {{}, false, "linear"},
+      {{{"prepare", "auto"}}, false, ""},
+      {kEarly, false, ""},
+  };
+  return all;
+}
+
 }  // namespace
 
 Traits Lacuna::traits() const {
@@ -107,22 +122,31 @@ void Lacuna::declare(Options& options) {
 }
 
 std::vector<std::string> Lacuna::presets() const {
-  return {kBest, kDistilled};
+  return {kBest, kDistilled, kAuto};
 }
 
 void Lacuna::set_preset(const std::string& name, PrepareOptions& prepare) {
-  if (name != kBest && name != kDistilled) no_such_preset(name);
+  if (name != kBest && name != kDistilled && name != kAuto) no_such_preset(name);
   memory_options_ = MemoryOptions();
   put_in_place(name, kBestSettings, prepare);
 }
 
 std::vector<MemberPlan> Lacuna::plan(const std::string& preset, std::size_t members) const {
+  if (preset == kAuto) {
+    const auto& all = candidates();
+    return {all.begin(), all.begin() + static_cast<std::ptrdiff_t>(
+                                           members == 0 ? all.size() : std::min(members, all.size()))};
+  }
   if (preset != kDistilled) return Method::plan(preset, members);
   std::vector<MemberPlan> plan;
   for (const Changes& changes : teachers()) plan.push_back({changes, true});
   const std::size_t count = members == 0 ? students().size() : members;
   for (std::size_t k = 0; k < count; ++k) plan.push_back({students()[k % students().size()], false});
   return plan;
+}
+
+bool Lacuna::chooses(const std::string& preset) const {
+  return preset == kAuto;
 }
 
 void Lacuna::fit(const Items& train, const Items& val, FitContext& context) {

@@ -63,7 +63,8 @@ struct Cost {
 // One member of an ensemble: what it changes in the settings, of the method or of the preparation.
 struct MemberPlan {
   std::vector<Setting> changes;
-  bool teacher = false;  // fitted first, gives soft labels to the others, not part of the result
+  bool teacher = false;     // fitted first, gives soft labels to the others, not part of the result
+  std::string method = {};  // another method, with its own defaults; empty: the one whose plan it is
 };
 
 class Method {
@@ -84,6 +85,12 @@ class Method {
   virtual std::vector<Variant> variants() const { return {}; }
   // The members of an ensemble of this preset, teachers first; 0 = as many as the preset has by itself.
   virtual std::vector<MemberPlan> plan(const std::string& preset, std::size_t members) const;
+  // Whether members of this preset are candidates: fitted as far as --budget reaches, weighted or left out by how they
+  // do on rows that they did not learn from (methods/blend.h). Otherwise all of them count alike.
+  virtual bool chooses(const std::string& preset) const {
+    (void)preset;
+    return false;
+  }
 
   // An estimate with the settings as they are; Model::fit refuses what memory cannot hold.
   virtual Cost cost(const FitSize& size) const {

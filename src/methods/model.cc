@@ -20,6 +20,7 @@ namespace {
 
 constexpr int kSchema = 1;
 constexpr const char* kPrior = "label_prior";
+constexpr const char* kBudget = "10m";
 
 std::vector<float> prior_of(const Items& items) {
   std::vector<float> prior;
@@ -80,20 +81,43 @@ void Model::bind() {
       .range(0, 256);
   options_.add("aim", settings_->aim,
                "what the thresholds of --labels are chosen for on validation: f1, precision=P or top=K");
-  options_.add("keep-decoders", settings_->keep_decoders,
-               "also learn views from each other, for lacuna recover; whatever the method, without its labels");
+  options_.add(
+      "keep-decoders", settings_->keep_decoders,
+      "also learn views from each other, for lacuna recover; whatever the method, without its labels");
+  options_
+      .add("budget", settings_->budget,
+           fmt::format(
+               "preset auto: processor time for all candidates, by their own estimates, as 90s, 2m or 1h "
+               "({} unless said otherwise)",
+               kBudget))
+      .metavar("TIME");
+}
+
+std::optional<Choosing> Model::choosing() const {
+  const std::string& text = settings_->budget;
+  if (!method_->chooses(preset_)) {
+    if (!text.empty())
+      fail(Exit::usage,
+           "--budget {} has no effect: {} is fitted as it is; preset auto chooses among candidates", text,
+           preset_.empty() ? method_->traits().name : "preset " + preset_);
+    return std::nullopt;
+  }
+  const auto seconds = parse_duration(text.empty() ? kBudget : text);
+  if (!seconds) fail(Exit::usage, "--budget takes a time above 0, as 90s, 2m or 1h, not '{}'", text);
+  return Choosing{*seconds};
 }
 
 // The settings say what the members are, and which preparations they see.
 void Model::make_members() {
   if (is_ensemble_) return;
+  const std::optional<Choosing> choosing = this->choosing();
   MemberForms members =
       member_forms(method_->plan(preset_, static_cast<std::size_t>(settings_->members)), *prepare_);
   forms_ = std::move(members.forms);
   forms_of_predictions_ = members.forms_of_predictions;
   if (members.specs.empty()) return;
   is_ensemble_ = true;
-  method_ = make_ensemble(std::move(method_), preset_, std::move(members.specs));
+  method_ = make_ensemble(std::move(method_), preset_, std::move(members.specs), choosing);
 }
 
 std::size_t Model::members_planned() const {
@@ -104,7 +128,8 @@ Items Model::prepared(const Selection& selection, const std::vector<int>& source
                       bool with_labels) const {
   Items items = preparations_.front().apply(selection, source, with_labels);
   for (std::size_t k = 1; k < forms; ++k)
-    items.others.push_back(preparations_[k].apply(selection, source, false));
+    items.others.push_back(
+        preparations_[k].views().empty() ? Items{} : preparations_[k].apply(selection, source, false));
   return items;
 }
 
@@ -208,6 +233,9 @@ void Model::fit(const Selection& train_rows, const Selection& val_rows, FitConte
     throw;
   }
   finish();
+  const std::vector<bool> used = forms_in_use(*method_, forms_of_predictions_);
+  for (std::size_t k = 1; k < used.size(); ++k)
+    if (!used[k]) preparations_[k] = Preparation();
 }
 
 void Model::fit(const Selection& train, double hold_out, std::uint64_t seed) {
@@ -330,7 +358,8 @@ void Model::save(const std::string& path) const {
 Tensors Model::tensors() const {
   Tensors file;
   method_->save(file);
-  for (std::size_t k = 0; k < forms_of_predictions_; ++k) preparations_[k].save(file, form_prefix(k));
+  for (std::size_t k = 0; k < forms_of_predictions_; ++k)
+    if (!preparations_[k].views().empty()) preparations_[k].save(file, form_prefix(k));
   columns_.save(file);
   calibration_.save(file);
   recovery_.save(file);
@@ -372,12 +401,13 @@ Model Model::load(const Tensors& file) {
     model.label_names_ = meta["labels"].get<std::vector<std::string>>();
     model.notes_ = meta.value("notes", nlohmann::json::object());
     for (std::size_t k = 0; k < model.forms_of_predictions_; ++k)
-      model.preparations_.push_back(Preparation::load(file, form_prefix(k)));
+      model.preparations_.push_back(k > 0 && !has_form(file, k) ? Preparation()
+                                                                : Preparation::load(file, form_prefix(k)));
     ItemShape shape{{}, model.label_names_.size(), {}};
     for (std::size_t k = 0; k < model.preparations_.size(); ++k) {
       auto& columns = k == 0 ? shape.columns : shape.others.emplace_back();
       for (const auto& view : model.preparations_[k].views()) columns.push_back(view.width());
-      if (columns.size() != shape.columns.size())
+      if (columns.size() != shape.columns.size() && !columns.empty())
         fail(Exit::data, "{}: preparation {} has {} views, the first has {}", file.path(), k, columns.size(),
              shape.columns.size());
     }

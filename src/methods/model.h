@@ -19,6 +19,7 @@
 #include "data/dataset.h"
 #include "data/item_block.h"
 #include "methods/calibrate.h"
+#include "methods/ensemble.h"
 #include "methods/label_links.h"
 #include "methods/method.h"
 #include "methods/recovery.h"
@@ -79,7 +80,7 @@ class Model {
   // setting keep-decoders. Views and columns are matched as by predict. Const, re-entrant.
   using FilledSink = FunctionRef<void(std::size_t, Filled&&)>;
   void recover(const Selection& selection, FilledSink sink) const;
-  Filled recover(const Selection& selection) const;  // all rows at once
+  Filled recover(const Selection& selection) const;       // all rows at once
   const Recovery& recovery() const { return recovery_; }  // empty without keep-decoders
   // The same rows divided among ranks, block by block: rank 0's sink gets all of them in order, with the bits of one
   // process; the others' sinks get nothing.
@@ -121,9 +122,10 @@ class Model {
   const nlohmann::json& notes() const { return notes_; }
 
  private:
-  void bind();          // (re)builds options_
+  void bind();                               // (re)builds options_
+  void make_members();                       // turns the method into an ensemble where the settings say so
+  std::optional<Choosing> choosing() const;  // what the settings say of candidates; Exit::usage
   void recover_blocks(const Selection& selection, std::size_t size, FilledSink sink) const;
-  void make_members();  // turns the method into an ensemble where the settings say so
   void fit(const Selection& train, const Selection& val, FitContext& context, PreparedStore* store);
   Items prepared(const Selection& selection, const std::vector<int>& source, std::size_t forms,
                  bool with_labels) const;
@@ -132,16 +134,18 @@ class Model {
 
   std::unique_ptr<Method> method_;
   std::unique_ptr<PrepareOptions> prepare_;
-  struct Settings {            // of the model itself
-    std::int64_t members = 0;  // of an ensemble; 0 = as the preset says
-    std::string aim = "f1";    // what thresholds are chosen for
+  struct Settings {              // of the model itself
+    std::int64_t members = 0;    // of an ensemble; 0 = as the preset says
+    std::string aim = "f1";      // what thresholds are chosen for
     bool keep_decoders = false;  // fit a Recovery as well
+    std::string budget;          // of presets that choose among candidates; empty = kBudget
   };
   std::unique_ptr<Settings> settings_ = std::make_unique<Settings>();
   bool is_ensemble_ = false;
   std::string preset_;
   Options options_;
-  // An ensemble's members may see different preparations: those that predictions need come first.
+  // An ensemble's members may see different preparations: those that predictions need come first. Those of candidates
+  // that were left out are empty, but for the first.
   std::vector<PrepareOptions> forms_;
   std::size_t forms_of_predictions_ = 1;
   std::vector<Preparation> preparations_;

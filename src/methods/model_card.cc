@@ -37,6 +37,7 @@ nlohmann::json model_card(const Model& model) {
   for (std::size_t v = 0; v < shapes.size(); ++v) {
     json preparations = json::array();  // members may see a view differently
     for (const auto& form : model.preparations()) {
+      if (form.views().empty()) continue;  // of candidates that were left out
       const std::string words = preparation_text(form.views()[v]);
       if (std::find(preparations.begin(), preparations.end(), words) == preparations.end())
         preparations.push_back(words);
@@ -70,6 +71,7 @@ nlohmann::json model_card(const Model& model) {
           {"members", options.value("members", json())},
           {"memory", memory_of(model.method())},
           {"recovery", model.recovery().about()},
+          {"choice", choice_of(model.method())},
           {"label_links", model.label_links().about()},
           {"probabilities", traits.probabilities},
           {"version", text(model.version())},

@@ -51,6 +51,7 @@ class Lacuna final : public PresetNetwork, public MemoryHolder {
   std::vector<std::string> presets() const override;
   void set_preset(const std::string& name, PrepareOptions& prepare) override;
   std::vector<MemberPlan> plan(const std::string& preset, std::size_t members) const override;
+  bool chooses(const std::string& preset) const override;
   void fit(const Items& train, const Items& val, FitContext& context) override;
   void predict(const Items& items, MatrixView<float> scores) const override;
   void predict_sets(const Items& items, const ViewSets& sets, MatrixView<float> values) const override;
