@@ -265,7 +265,8 @@ TEST(Auto, ValuesOfAllViewsAreTheLogOddsOfTheScore) {
   const Items items = model.prepare(select_all(data));
   ViewSets sets;
   for (std::uint32_t i = 0; i < items.rows(); ++i) sets.rows.push_back(i);
-  sets.W = items.W;
+  sets.W = Matrix<std::uint8_t>(items.rows(), items.views());
+  sets.W.copy_from(items.W.view());
   Matrix<float> values(items.rows(), 4);
   model.method().predict_sets(items, sets, values);
   const Matrix<float> scores = model.predict(data);

@@ -9,7 +9,7 @@ namespace lacuna {
 namespace {
 
 // Targets that a thread adds at once.
-constexpr std::size_t kGrain = 512;
+constexpr std::size_t kRidgeGrain = 512;
 
 void accumulate(const Matrix<float>& from, Matrix<double>& to) {
   parallel_for(to.rows(), 8, [&](std::size_t begin, std::size_t end) {
@@ -62,7 +62,7 @@ std::vector<double> RidgeSums::errors(const RidgeSums& held, const std::vector<d
   gram_of_rows(std::as_const(U).view(), UU);
   std::vector<double> cross(p);
   for (std::size_t a = 0; a < p; ++a)
-    cross[a] = ordered_sum(d, kGrain, [&](std::size_t begin, std::size_t end) {
+    cross[a] = ordered_sum(d, kRidgeGrain, [&](std::size_t begin, std::size_t end) {
       double sum = 0;
       for (std::size_t j = begin; j < end; ++j) sum += U(a, j) * H(a, j);
       return sum;
