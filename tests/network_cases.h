@@ -87,7 +87,7 @@ inline MtdOptions small_options(const std::string& preset, const Changes& change
   return Access::take(dynamic_cast<TwoChannelMethod&>(*method));
 }
 
-inline NetworkShape shape_of(const Items& items) {
+inline NetworkShape network_shape_of(const Items& items) {
   NetworkShape shape;
   for (const auto& X : items.X) shape.columns.push_back(X.cols());
   shape.labels = items.labels();

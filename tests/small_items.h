@@ -61,7 +61,7 @@ inline Items small_items(const ItemsShape& shape, std::uint32_t stream) {
   return items;
 }
 
-inline ItemShape shape_of(const Items& items) {
+inline ItemShape item_shape_of(const Items& items) {
   ItemShape shape{{}, items.labels()};
   for (const auto& X : items.X) shape.columns.push_back(X.cols());
   return shape;
@@ -206,7 +206,7 @@ inline void expect_save_and_load_keep_the_scores(const MakeMethod& make) {
   Tensors file;
   a->save(file);
   file.write(path);
-  b->load(Tensors::read(path), shape_of(train));
+  b->load(Tensors::read(path), item_shape_of(train));
   const Matrix<float> x = scores_of(*a, test, 5), y = scores_of(*b, test, 5);
   expect_same(x, y);
   Matrix<std::uint8_t> p(40, 5), q(40, 5);

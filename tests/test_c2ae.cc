@@ -20,7 +20,7 @@ TEST(C2ae, GradientsAreThoseOfTheReturnedLoss) {
     const Items items =
         random_items({.rows = 7, .columns = {6}, .labels = 4 + seed, .missing_views = 0}, seed);
     const C2aeOptions options{.hidden = 5, .alpha = .7, .margin = 2};
-    C2aeNetwork<double> network(options, shape_of(items), seed);
+    C2aeNetwork<double> network(options, network_shape_of(items), seed);
     network.keep({});
     // Larger weights than the authors start with, so that no unit is stuck at its bend.
     Random random(seed, Purpose::test, 1);
@@ -71,7 +71,7 @@ TEST(C2ae, LossesOfNothing) {
       random_items({.rows = 5, .columns = {4}, .labels = 6, .missing_views = 0, .missing_labels = 0}, 2);
   for (std::size_t j = 0; j < 6; ++j) items.Y(0, j) = 1;  // no negative, so no pair
   for (std::size_t i = 1; i < 5; ++i) items.Y(i, 0) = 1, items.Y(i, 1) = 0;
-  C2aeNetwork<double> network({.reduction = .5, .hidden = 4, .orthogonal = .25, .margin = 3}, shape_of(items),
+  C2aeNetwork<double> network({.reduction = .5, .hidden = 4, .orthogonal = .25, .margin = 3}, network_shape_of(items),
                               5);
   network.keep({});
   network.visit([&](const std::string&, ParameterView<double> p, bool) {
@@ -95,7 +95,7 @@ TEST(C2ae, CompleteLabelsAreFedAsTheyAre) {
   for (std::size_t i = 0; i < 5; ++i)
     for (std::size_t j = 0; j < 6; ++j) positives.G(i, j) = j == i;
   const auto correlation = [](const Items& items, bool complete) {
-    C2aeNetwork<double> network({.hidden = 4, .complete = complete}, shape_of(items), 5);
+    C2aeNetwork<double> network({.hidden = 4, .complete = complete}, network_shape_of(items), 5);
     network.keep({});
     const auto rows = all_rows(items);
     return network.step({&items, rows, 1, 0, 0}, {}).entries[1].value;
@@ -107,7 +107,7 @@ TEST(C2ae, CompleteLabelsAreFedAsTheyAre) {
 // The first step divides every gradient by itself: all parameters with a gradient move by the rate.
 TEST(C2ae, FirstStepMovesByTheRate) {
   const Items items = random_items({.rows = 9, .columns = {4}, .labels = 6, .missing_views = 0}, 2);
-  C2aeNetwork<double> network({.hidden = 4}, shape_of(items), 5);
+  C2aeNetwork<double> network({.hidden = 4}, network_shape_of(items), 5);
   network.keep({});
   std::vector<double> before;
   network.visit([&](const std::string&, ParameterView<double> p, bool) {

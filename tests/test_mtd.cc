@@ -49,7 +49,7 @@ double& element(Net& network, const std::string& wanted, std::size_t i, std::siz
 // (see below).
 void check_gradients(const MtdOptions& options, const Items& items, std::uint64_t seed,
                      std::size_t most = 12) {
-  const auto owner = make_network<double>(options, shape_of(items), seed, make_reference_ops<double>());
+  const auto owner = make_network<double>(options, network_shape_of(items), seed, make_reference_ops<double>());
   Net& network = *owner;
   network.keep({});
   const auto rows = all_rows(items);
@@ -189,8 +189,8 @@ TEST_P(EveryCase, FastStepsAgreeWithNaiveOnes) {
     if (gpu && !cuda_absence().empty()) continue;
     SCOPED_TRACE(gpu ? "cuda" : "cpu");
     const auto fast = make_network<float>(
-        options, shape_of(items), 3, gpu ? make_cuda_ops(0, Precision::f32) : make_cpu_ops(Precision::f32));
-    const auto naive = make_network<float>(options, shape_of(items), 3, make_reference_ops<float>());
+        options, network_shape_of(items), 3, gpu ? make_cuda_ops(0, Precision::f32) : make_cpu_ops(Precision::f32));
+    const auto naive = make_network<float>(options, network_shape_of(items), 3, make_reference_ops<float>());
     const auto rows = all_rows(items);
     UpdateRule rule;
     rule.optimiser = GetParam() % 2 ? Optimiser::sgd : Optimiser::adamw;
@@ -226,7 +226,7 @@ TEST(BatchNorm, NoiseStandsForMissingInstancesAlone) {
     std::vector<std::vector<float>> statistics;
     for (const char* kind : {"batch", "batch-noise", "batch-noise"}) {
       const auto network = make_network<float>(small_options("authors", {{"end-norm", kind}}),
-                                               shape_of(items), 3, make_reference_ops<float>());
+                                               network_shape_of(items), 3, make_reference_ops<float>());
       network->keep({});
       network->step({&items, rows, 11, 0, 0}, UpdateRule{});
       auto& values = statistics.emplace_back();
@@ -254,7 +254,7 @@ TEST(SparseInputs, TakeTheSameSteps) {
                                  precision == Precision::bf16 ? "bf16" : "f32"));
         const auto options = small_options(preset, {{"mask-rate", mask_rate}});
         const auto make = [&] {
-          auto network = make_network<float>(options, shape_of(plain), 3, make_cpu_ops(precision));
+          auto network = make_network<float>(options, network_shape_of(plain), 3, make_cpu_ops(precision));
           network->keep({.second = false, .mean = true});
           return network;
         };
@@ -299,7 +299,7 @@ TEST(Settled, PredictsAsBefore) {
   for (const char* preset : {"authors", "best"}) {
     SCOPED_TRACE(preset);
     const auto options = small_options(preset, {{"encoder-widths", "40,24,9"}});
-    const auto network = make_network<float>(options, shape_of(items), 3, make_cpu_ops(Precision::bf16));
+    const auto network = make_network<float>(options, network_shape_of(items), 3, make_cpu_ops(Precision::bf16));
     Matrix<float> before(90, 6), scores(90, 6), alone(1, 6);
     network->predict(items, before);
     network->settle();
@@ -346,7 +346,7 @@ TEST(SoftLabels, OfTeachersActLikeLabels) {
                                                 {"guess-weight", "1"},
                                                 {"guess-from", "0"}});
     const auto total = [&](const Items& items) {
-      const auto network = make_network<double>(options, shape_of(items), 1, make_reference_ops<double>());
+      const auto network = make_network<double>(options, network_shape_of(items), 1, make_reference_ops<double>());
       network->keep({});
       const auto rows = all_rows(items);
       return network->step({&items, rows, 1, 0, 0}, gradient_rule()).total();
@@ -364,7 +364,7 @@ TEST(SoftLabels, KnownLabelsHaveASay) {
   for (const char* links : {"0", ".7"}) {
     const auto options =
         small_options("best", {{"guess-weight", ".3"}, {"guess-from", "0"}, {"guess-links", links}});
-    const auto network = make_network<double>(options, shape_of(items), 1, make_reference_ops<double>());
+    const auto network = make_network<double>(options, network_shape_of(items), 1, make_reference_ops<double>());
     network->keep({});
     Matrix<double> before(60, 4);
     network->predict(items, before);
@@ -418,7 +418,7 @@ TEST(SoftLabels, OwnOnesAreRenewedWhenDue) {
   const Items items = random_items({}, 2);
   const auto options =
       small_options("best", {{"guess-weight", ".3"}, {"guess-from", "2"}, {"guess-every", "3"}});
-  const auto network = make_network<float>(options, shape_of(items), 1, make_reference_ops<float>());
+  const auto network = make_network<float>(options, network_shape_of(items), 1, make_reference_ops<float>());
   network->keep({.mean = true});
   const auto rows = all_rows(items);
   UpdateRule rule = gradient_rule();

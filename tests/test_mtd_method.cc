@@ -74,7 +74,7 @@ TEST(MtdNetwork, SameBitsForAnyNumberOfThreads) {
     std::vector<float> first;
     for (const int count : {1, 2, 4}) {
       set_threads(count);
-      MtdNetwork<float> network(medium_options(preset), shape_of(items), 3, make_cpu_ops(Precision::f32));
+      MtdNetwork<float> network(medium_options(preset), network_shape_of(items), 3, make_cpu_ops(Precision::f32));
       network.keep({.second = true, .mean = true});
       UpdateRule rule;
       rule.optimiser = Optimiser::adamw;
@@ -98,7 +98,7 @@ TEST(MtdNetwork, PredictionsHaveTheSameBitsForAnyNumberOfThreads) {
       with_background(random_items({.rows = 2700, .columns = {40, 25}, .labels = 9}, 2), 0, true);
   for (const char* preset : {"best", "authors"})
     for (const Precision precision : {Precision::f32, Precision::bf16}) {
-      MtdNetwork<float> network(medium_options(preset), shape_of(items), 3, make_cpu_ops(precision));
+      MtdNetwork<float> network(medium_options(preset), network_shape_of(items), 3, make_cpu_ops(precision));
       Matrix<float> first;
       for (const int count : {1, 2, 4}) {
         set_threads(count);
@@ -121,7 +121,7 @@ TEST(MtdNetwork, AStepAllocatesNothing) {
   const auto rows = all_rows(items);
   set_threads(1);  // with several, one may meet its first chunk of a kind, and take its scratch memory, late
   for (const char* preset : kPresetNames) {
-    MtdNetwork<float> network(medium_options(preset), shape_of(items), 3, make_cpu_ops(Precision::f32));
+    MtdNetwork<float> network(medium_options(preset), network_shape_of(items), 3, make_cpu_ops(Precision::f32));
     network.keep({});
     const UpdateRule rule{.rate = 1e-3};
     // The first steps size everything, per thread too.
@@ -139,7 +139,7 @@ TEST(MtdNetwork, AStepAllocatesNothing) {
 TEST(MtdNetwork, PredictsRowsWithAnyViewsOrNone) {
   Items items = random_items({.rows = 20}, 3);
   for (std::size_t v = 0; v < items.views(); ++v) items.W(4, v) = 0;
-  MtdNetwork<float> network(small_options("best", {{"classifier-bias", "-4"}}), shape_of(items), 3,
+  MtdNetwork<float> network(small_options("best", {{"classifier-bias", "-4"}}), network_shape_of(items), 3,
                             make_cpu_ops(Precision::f32));
   Matrix<float> scores(20, items.labels());
   network.predict(items, scores);
@@ -163,7 +163,7 @@ TEST(MtdNetwork, GuessesStartAtTheirEpochAndAreState) {
   const Items items = random_items({.rows = 30, .missing_labels = .6}, 3);
   const auto rows = all_rows(items);
   const auto options = small_options("best", {{"guess-weight", "0.3"}, {"guess-from", "1"}});
-  MtdNetwork<float> network(options, shape_of(items), 3, make_cpu_ops(Precision::f32));
+  MtdNetwork<float> network(options, network_shape_of(items), 3, make_cpu_ops(Precision::f32));
   network.keep({});
   const UpdateRule rule{.rate = .05};
   const auto has_guess = [](const Losses& losses) {
@@ -172,7 +172,7 @@ TEST(MtdNetwork, GuessesStartAtTheirEpochAndAreState) {
   EXPECT_FALSE(has_guess(network.step({&items, rows, 1, 0, 0}, rule)));
   EXPECT_TRUE(has_guess(network.step({&items, rows, 1, 1, 1}, rule)));
   // Copy the state into a fresh network in the middle of the epoch: the next step gives the same bits.
-  MtdNetwork<float> other(options, shape_of(items), 99, make_cpu_ops(Precision::f32));
+  MtdNetwork<float> other(options, network_shape_of(items), 99, make_cpu_ops(Precision::f32));
   other.keep({});
   std::vector<Matrix<float>> state;
   const auto save = [&](MatrixView<float> m) { state.emplace_back(m.rows, m.cols).copy_from(m); };
@@ -243,7 +243,7 @@ Channels train_channels(const std::string& beta) {
   const Items items = planted_items(400);
   const auto options = small_options(
       "repaired", {{"encoder-widths", "32"}, {"decoder-widths", "32"}, {"embedding", "16"}, {"beta", beta}});
-  MtdNetwork<float> network(options, shape_of(items), 1, make_cpu_ops(Precision::f32));
+  MtdNetwork<float> network(options, network_shape_of(items), 1, make_cpu_ops(Precision::f32));
   network.keep({});
   const auto rows = all_rows(items);
   const UpdateRule rule{.rate = .05};

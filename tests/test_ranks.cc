@@ -87,7 +87,7 @@ TEST(Division, RefusesMoreRanksThanChains) {
 // Everything that is learned after some steps, and predictions, of all ranks together.
 std::string trained(const MtdOptions& options, const Items& items, const Ranks& ranks,
                     std::vector<double>& losses) {
-  NetworkShape shape = shape_of(items);
+  NetworkShape shape = network_shape_of(items);
   shape.ranks = &ranks;
   const auto network = make_network<float>(options, shape, 3, make_cpu_ops(Precision::f32));
   network->keep({.second = true, .mean = true});
@@ -155,9 +155,9 @@ TEST(DividedNetwork, HasTheBitsOfOneRank) {
 TEST(DividedNetwork, ARankHoldsItsOwnPart) {
   const Items items = random_items({.rows = 20, .columns = {23, 41, 17}, .labels = 6}, 2);
   const MtdOptions options = small_options("authors", {});
-  const MtdNetwork<float> whole(options, shape_of(items), 1, make_cpu_ops(Precision::f32));
+  const MtdNetwork<float> whole(options, network_shape_of(items), 1, make_cpu_ops(Precision::f32));
   ThreadRanks(3).run([&](Ranks& ranks) {
-    NetworkShape shape = shape_of(items);
+    NetworkShape shape = network_shape_of(items);
     shape.ranks = &ranks;
     MtdNetwork<float> network(options, shape, 1, make_cpu_ops(Precision::f32));
     std::uint64_t own = 0;

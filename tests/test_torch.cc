@@ -68,7 +68,7 @@ TEST(Torch, LossesAndGradientsOfWholeSteps) {
   std::vector<Losses> losses(cases.size());
   for (std::size_t k = 0; k < cases.size(); ++k) {
     const MtdOptions options = small_options(cases[k].preset, cases[k].changes);
-    MtdNetwork<double> network(options, shape_of(items), 6, make_reference_ops<double>());
+    MtdNetwork<double> network(options, network_shape_of(items), 6, make_reference_ops<double>());
     network.keep({});
     std::map<std::string, Matrix<float>> weights;
     network.visit([&](const std::string& name, ParameterView<double> p, bool) {
