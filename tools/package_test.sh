@@ -6,7 +6,7 @@ set -eu
 dist=$(cd "$1" && pwd)
 shift
 here=$(cd "$(dirname "$0")/.." && pwd)
-mirror=${MIRROR:-http://deb.debian.org/debian}
+mirror=${MIRROR:-$(apt-get indextargets --format "\$(REPO_URI)" "Created-By: Packages" | grep -v security | head -n 1)}  # where this machine has its packages from
 work=$(mktemp -d)
 cleanup() {
   for root in "$work"/*/; do
