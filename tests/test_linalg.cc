@@ -142,6 +142,26 @@ TEST(Linalg, LeadingPairsOfAnOperator) {
   for (std::size_t k = 3; k < 8; ++k) EXPECT_NEAR(zeros.values[k], 0, 1e-9);
 }
 
+// A first basis that is smaller than a block grows from what it has.
+TEST(Linalg, LeadingPairsOfASmallOperatorAreFoundFromAFewColumns) {
+  const std::size_t n = 19;
+  const Matrix<double> B = random_matrix(n, n, 11);
+  Matrix<double> A(n, n);
+  gram_of_rows(B, A);
+  const Eigensystem all = symmetric_eigen(A);
+  const auto apply = [&](MatrixView<const double> x, MatrixView<double> y) {
+    product(A, x, Transpose::none, false, y);
+  };
+  for (const std::size_t count : {std::size_t{1}, std::size_t{3}, std::size_t{5}}) {
+    const Eigensystem some = leading_eigen(n, count, {.growth = 1e-6}, 1, apply),
+                      again = leading_eigen(n, count, {.growth = 1e-6}, 1, apply);
+    for (std::size_t k = 0; k < count; ++k) {
+      EXPECT_NEAR(some.values[k], all.values[k], 1e-3 * all.values[0]) << count;
+      EXPECT_EQ(some.values[k], again.values[k]) << count;
+    }
+  }
+}
+
 // The proximal operator's optimality: (A - Z)/t is in the sub-differential of the nuclear norm at Z: its
 // spectral norm is at most 1 and its inner product with Z is the nuclear norm of Z.
 TEST(Linalg, SingularValueThresholdIsTheProximalPoint) {

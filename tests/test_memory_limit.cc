@@ -15,6 +15,11 @@ namespace fs = std::filesystem;
 
 class MemoryLimit : public testing::Test {
  protected:
+  void SetUp() override {
+#ifdef __SANITIZE_ADDRESS__
+    GTEST_SKIP() << "the sanitizer needs more memory than a limit allows";
+#endif
+  }
   std::string simulated(const std::vector<std::string>& sizes) const {
     const std::string path = folder_ / "data";
     std::vector<std::string> command = {"data", "simulate", path, "--labels", "8", "--threads", "2"};

@@ -298,7 +298,8 @@ Eigensystem leading_eigen(std::size_t n, std::size_t count, const EnoughPairs& e
       AQ.swap(wider_AQ);
     }
     while (have < goal) {
-      const std::size_t b = std::min(block, goal - have);
+      // The images of as many columns as there are: a first basis may be smaller than a block.
+      const std::size_t b = std::min({block, goal - have, have == 0 ? goal : have});
       const MatrixView<double> next = Q.view().columns(have, b);
       if (have == 0) {
         for (std::size_t i = 0; i < n; ++i)
