@@ -138,6 +138,9 @@ TEST_F(MemoryLimit, WhatCannotWorkIsSaid) {
   refused({"--memory-limit", "much"}, 2, "800M or 2G");
   refused({"--memory-limit", "2"}, 2, "800M or 2G");
   refused({"--prepared", folder_ / "rows"}, 2, "memory-limit");
+  refused({"--memory-limit", ""}, 2, "is empty");
+  refused({"--memory-limit", "1G", "--prepared", data}, 2, "write elsewhere");
+  refused({"--memory-limit", "1G", "--prepared", data + "/rows"}, 2, "lies inside the input");
   refused({"--memory-limit", "40M"}, 1, "allow more");
   ASSERT_EQ(run({"data", "convert", data, folder_ / "data.csv"}).code, 0);
   refused({"--memory-limit", "1G"}, 2, "lacuna data convert", folder_ / "data.csv");

@@ -4,6 +4,7 @@
 #include <filesystem>
 
 #include "base/error.h"
+#include "base/files.h"
 #include "base/text.h"
 #include "base/threads.h"
 #include "cli/ceiling.h"
@@ -114,6 +115,8 @@ int train(const Arguments& arguments) {
   if (flags.run.share && !ranks.alone())
     fail(Exit::usage, "--share: {} ranks learn one member after the other together; use either",
          ranks.size());
+  if (options.find("memory-limit")->given && !flags.memory.given())
+    fail(Exit::usage, "--memory-limit is empty; write a size, such as 800M or 2G, or omit it");
   const std::uint64_t memory_limit = flags.memory.bytes();
   if (memory_limit > 0 && !ranks.alone())
     fail(Exit::usage, "--memory-limit: {} ranks hold their rows in memory; use either", ranks.size());
@@ -126,6 +129,7 @@ int train(const Arguments& arguments) {
     if (!ranks.leads()) return;
     check_writable(flags.out);
     if (!flags.report.empty()) check_writable(flags.report);
+    if (!flags.memory.prepared.empty()) check_apart(flags.memory.prepared, flags.learning.source.path);
   };
   check_files();
   const Source source(flags.learning.source);
