@@ -270,6 +270,9 @@ int complete(const Arguments& arguments) {
   const Source source(flags.learning.source);
   if (source.data().labels.empty())
     fail(Exit::data, "{}: has no labels to complete", flags.learning.source.path);
+  if (source.data().rows < 4)
+    fail(Exit::data, "{}: has {} rows; labels are completed from other rows, from 4 rows on",
+         flags.learning.source.path, source.data().rows);
   if (source.data().rows < 2 * static_cast<std::size_t>(flags.parts))
     fail(Exit::data, "{}: has {} rows, too few for {} parts; --parts {} would do", flags.learning.source.path,
          source.data().rows, flags.parts, std::max<std::size_t>(2, source.data().rows / 2));

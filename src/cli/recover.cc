@@ -233,6 +233,14 @@ int recover(const Arguments& arguments) {
                                       {"seconds", seconds}}
                            .dump(2));
   if (flags.json || flags.quiet) return 0;
+  std::vector<std::string> means;  // views that the others say nothing about
+  const nlohmann::json about = model.recovery().about();
+  for (const auto& view : about["views"])
+    if (view["error"].is_null()) means.push_back(view["name"].get<std::string>());
+  if (!means.empty())
+    fmt::print(stderr,
+               "recovered as the means of their columns, because other views say nothing about them: {}\n",
+               join(means, ", "));
   if (tally.without_view > 0)
     fmt::print(stderr, "items without any view, which stay without: {} of {}\n", tally.without_view,
                tally.items);
