@@ -99,6 +99,10 @@ class Recorder final : public FitContext {
   explicit Recorder(const EpochWatch& hears) : hears_(hears) {}
   bool after_epoch(const EpochRecord& record, FunctionRef<void(Tensors&)>) override {
     if (stop_requested) fail(Exit::interrupted, "interrupted");
+    earlier_epoch(record);
+    return true;
+  }
+  void earlier_epoch(const EpochRecord& record) override {
     if (record.member != member) before += seconds, member = record.member;  // each counts from 0
     seconds = record.seconds;
     ++epochs;
@@ -107,8 +111,8 @@ class Recorder final : public FitContext {
     if (record.validated) line["validation"] = metrics_json(record.validation);
     history.push_back(std::move(line));
     if (hears_) hears_(record);
-    return true;
   }
+  std::size_t fits_at_once(double bytes) const override { return trainings_at_once(bytes); }
   void after_step(FunctionRef<void(Tensors&)>) override {
     if (stop_requested) fail(Exit::interrupted, "interrupted");
   }
