@@ -99,10 +99,6 @@ class Recorder final : public FitContext {
   explicit Recorder(const EpochWatch& hears) : hears_(hears) {}
   bool after_epoch(const EpochRecord& record, FunctionRef<void(Tensors&)>) override {
     if (stop_requested) fail(Exit::interrupted, "interrupted");
-    earlier_epoch(record);
-    return true;
-  }
-  void earlier_epoch(const EpochRecord& record) override {
     if (record.member != member) before += seconds, member = record.member;  // each counts from 0
     seconds = record.seconds;
     ++epochs;
@@ -111,8 +107,8 @@ class Recorder final : public FitContext {
     if (record.validated) line["validation"] = metrics_json(record.validation);
     history.push_back(std::move(line));
     if (hears_) hears_(record);
+    return true;
   }
-  std::size_t fits_at_once(double bytes) const override { return trainings_at_once(bytes); }
   void after_step(FunctionRef<void(Tensors&)>) override {
     if (stop_requested) fail(Exit::interrupted, "interrupted");
   }
@@ -286,6 +282,7 @@ CellSpec CellSpec::from_json(const nlohmann::json& from) {
 }
 
 const Shelf::Book& Shelf::data(const DataChoice& choice) {
+  const std::lock_guard lock(mutex_);
   const std::string key = choice.path + "\n" + options_json(choice.read).dump();
   auto at = books_.find(key);
   if (at == books_.end()) {
@@ -299,6 +296,7 @@ const Shelf::Book& Shelf::data(const DataChoice& choice) {
 }
 
 const Folds& Shelf::folds(const DataChoice& data_choice, const FoldChoice& choice) {
+  const std::lock_guard lock(mutex_);
   const Book& book = data(data_choice);
   const std::string rule = choice.file.empty() ? options_json(choice.mask).dump()
                                                : choice.file + (choice.complete ? "\ncomplete" : "");

@@ -16,8 +16,8 @@ namespace lacuna {
 namespace {
 
 constexpr const char* kCurrent = "current.";
-constexpr const char* kTaughtScores = "taught";     // the teachers' mean score so far, in checkpoints
-constexpr const char* kLeftOut = "left_out";  // why, in checkpoints and in what processes share
+constexpr const char* kTaughtScores = "taught";  // the teachers' mean score so far, in checkpoints
+constexpr const char* kLeftOut = "left_out";     // why, in checkpoints and in what processes share
 const SharedMatrix<float> kNone;
 
 std::string crossed_name(std::size_t member) {
@@ -112,8 +112,8 @@ void Ensemble::fit_alone(const Items& train, const Items& val, FitContext& conte
 
 // Whether all of [begin, end) are fitted, not only those before a stop; fits that need nothing of one another. `current`
 // is the state to continue the first of them from.
-bool Ensemble::fit_some(std::size_t begin, std::size_t end, std::optional<Tensors>& current, const Items& train,
-                        const Items& val, FitContext& context) {
+bool Ensemble::fit_some(std::size_t begin, std::size_t end, std::optional<Tensors>& current,
+                        const Items& train, const Items& val, FitContext& context) {
   std::vector<std::unique_ptr<Method>> methods(fits_.size());
   const auto learn = [&](std::size_t f, FitContext& outer) {
     const std::size_t k = fits_[f].member;
@@ -157,7 +157,8 @@ bool Ensemble::fit_some(std::size_t begin, std::size_t end, std::optional<Tensor
 std::size_t Ensemble::at_once(const Items& train, const FitContext& context) const {
   if (choosing_) return 1;
   double bytes = 0;
-  for (const MemberSpec& spec : specs_) bytes = std::max(bytes, make_member(spec)->cost(fit_size(train)).bytes);
+  for (const MemberSpec& spec : specs_)
+    bytes = std::max(bytes, make_member(spec)->cost(fit_size(train)).bytes);
   return context.fits_at_once(bytes);
 }
 

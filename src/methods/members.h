@@ -89,7 +89,7 @@ class Ensemble final : public Method, public MemoryHolder {
   bool all_crossed_ = false;
   std::vector<std::string> left_out_;  // of each spec: why, or empty
   std::optional<Error> failure_;       // the first
-  SharedMatrix<float> Q_;                    // mean score of the teachers so far
+  SharedMatrix<float> Q_;              // mean score of the teachers so far
 };
 
 constexpr const char* kEnsembleState = "ensemble";  // key of our part of a file's metadata

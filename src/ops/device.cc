@@ -174,10 +174,12 @@ Precision fastest_precision(Device device) {
 }
 
 std::size_t trainings_at_once(double bytes) {
-  constexpr double kMost = 5, kShare = .7;  // more at once are no faster (docs/cuda.md); memory that they may take
+  constexpr double kMost = 5,
+                   kShare = .7;  // more at once are no faster (docs/cuda.md); memory that they may take
   const Device device = current_device();
   if (!device.cuda) return 1;
-  const auto memory = static_cast<double>(gpu_report().gpus.at(static_cast<std::size_t>(device.number)).memory);
+  const auto memory =
+      static_cast<double>(gpu_report().gpus.at(static_cast<std::size_t>(device.number)).memory);
   return static_cast<std::size_t>(std::clamp(kShare * memory / std::max(bytes, 1.), 1., kMost));
 }
 
