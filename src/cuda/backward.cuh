@@ -59,10 +59,10 @@ __global__ void __launch_bounds__(kStreamThreads, 1)
   if (threadIdx.x == 0) {
     for (int s = 0; s < L::stages; ++s) {
       init_barrier(full + s, 1);
-      init_barrier(empty + s, kComputing / 32);
+      init_barrier(empty + s, kComputing);
     }
     init_barrier(X_full, 1);
-    init_barrier(X_empty, kComputing / 32);
+    init_barrier(X_empty, kComputing);
     publish_barriers();
   }
   __syncthreads();
@@ -130,7 +130,7 @@ __global__ void __launch_bounds__(kStreamThreads, 1)
                                                  (t * 16 + lane / 16 * 8 + lane % 8) * (kOwned + kSheetPad) + i_tile +
                                                  lane / 8 % 2 * 8);
     __syncwarp();
-    if (lane == 0) arrive(X_empty);
+    arrive(X_empty);
 
     float dX[row_tiles * 2][4] = {};
     for (; unit < end; ++unit, ++count) {
@@ -203,7 +203,7 @@ __global__ void __launch_bounds__(kStreamThreads, 1)
 #pragma unroll
           for (int p = 1; p < planes; ++p) *reinterpret_cast<float4*>(others[g][h][p - 1]) = *four(p, g, h);
       __syncwarp();
-      if (lane == 0) arrive(empty + s);
+      arrive(empty + s);
 #pragma unroll
       for (int g = 0; g < kGroups; ++g)
 #pragma unroll

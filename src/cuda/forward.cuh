@@ -10,6 +10,7 @@ constexpr int kForwardEnd = 3;  // units that ending a sum takes as long as
 
 struct ForwardPart {
   const Half* X;  // sheets of 64 columns
+  Half* made;     // the same of Y
   const float *W, *b;
   float* Y;
   int W_stride, Y_stride, rows, in, out;
@@ -48,7 +49,7 @@ __global__ void __launch_bounds__(kStreamThreads, 1)
   if (threadIdx.x == 0) {
     for (int s = 0; s < L::stages; ++s) {
       init_barrier(full + s, 1);
-      init_barrier(empty + s, kComputing / 32);
+      init_barrier(empty + s, kComputing);
     }
     publish_barriers();
   }
@@ -135,7 +136,7 @@ __global__ void __launch_bounds__(kStreamThreads, 1)
                        b[right_term<terms>(product)][kt * 2 + 1]);
       }
       __syncwarp();
-      if (lane == 0) arrive(empty + s);
+      arrive(empty + s);
     }
 
     if (unit == column_end) unit = column_begin + job.span;
@@ -171,7 +172,7 @@ __global__ void __launch_bounds__(kStreamThreads, 1)
       if (!computing_come_last(job.counters + tile, shared.parts, last)) continue;
     }
     const int col = j0 + static_cast<int>(threadIdx.x) % kFours * 4;  // a thread's own, in all rows
-    if (col >= job.out) continue;
+    if (col >= (job.out + kDeep - 1) / kDeep * kDeep) continue;  // sheets end with zeros
     float bias[4];
 #pragma unroll
     for (int c = 0; c < 4; ++c) bias[c] = col + c < job.out ? job.b[col + c] : 0.f;
@@ -196,6 +197,10 @@ __global__ void __launch_bounds__(kStreamThreads, 1)
           if (drops) value[c] = job.drop.apply(value[c], words, col + c);
         }
         store_four(job.Y + static_cast<std::int64_t>(r) * job.Y_stride + col, value, job.out - col, job.even);
+        Half* to = job.made + static_cast<std::int64_t>(col / kDeep) * terms * (L::X_term / 2) + r * (kDeep + kSheetPad) + col % kDeep;
+#pragma unroll
+        for (int term = 0; term < terms; ++term, to += L::X_term / 2)
+          *reinterpret_cast<uint2*>(to) = make_uint2(take_term(value[0], value[1]), take_term(value[2], value[3]));
       }
     }
   }
