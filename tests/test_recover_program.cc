@@ -150,6 +150,35 @@ TEST_F(RecoverProgram, LinesComeInAndGoOut) {
   EXPECT_EQ(lines[2]["line"], 3);
 }
 
+// Which lines wait together must not show in what an item gets.
+TEST_F(RecoverProgram, ALineGetsTheSameBytesAloneAndAmongOthers) {
+  const auto lines = [&](std::size_t begin, std::size_t end) {
+    std::string text;
+    for (std::size_t i = begin; i < end; ++i) {
+      nlohmann::json views = nlohmann::json::object();
+      for (std::size_t v = 0; v < 3; ++v) {
+        if (!data_->has(i, v)) continue;
+        std::vector<float> row(data_->views[v].columns());
+        data_->views[v].copy_row(i, row);
+        views[data_->views[v].name] = row;
+      }
+      text += nlohmann::json{{"id", data_->ids[i]}, {"views", views}}.dump() + "\n";
+    }
+    std::ofstream(path("some.jsonl")) << text;
+    const Ended ended = recover({"--out", path("some.out.jsonl")}, "some.jsonl");
+    EXPECT_EQ(ended.code, 0) << ended.err;
+    return read_text(path("some.out.jsonl"));
+  };
+  std::string alone, by_three, by_seven;
+  for (std::size_t i = 0; i < 21; ++i) alone += lines(i, i + 1);
+  for (std::size_t i = 0; i < 21; i += 3) by_three += lines(i, i + 3);
+  for (std::size_t i = 0; i < 21; i += 7) by_seven += lines(i, i + 7);
+  const std::string together = lines(0, 21);
+  EXPECT_EQ(alone, together);
+  EXPECT_EQ(by_three, together);
+  EXPECT_EQ(by_seven, together);
+}
+
 TEST_F(RecoverProgram, MistakesAreNamed) {
   ASSERT_EQ(run({"train", path("data.npz"), "--method", "prior", "--out", path("bare")}).code, 0);
   expect_refused(run({"recover", path("bare"), path("data.npz"), "--out", path("x")}), 4, "--keep-decoders");
