@@ -38,7 +38,8 @@ class Subject:
     def result(self, folder):
         found = {}
         for path in sorted(p for pattern in self.files for p in folder.glob(pattern)):
-            found[str(path.relative_to(folder))] = path.read_bytes()
+            if not path.parent.name.startswith("."):  # a cell that is being written has a hidden folder
+                found[str(path.relative_to(folder))] = path.read_bytes()
         return found
 
 
@@ -72,7 +73,7 @@ class Round:
     def start(self, folder, environment=None, limits=None):
         command = list(self.subject.command)
         if self.subject.name == "bench" and (folder / "bench/experiments").exists():
-            command.append("--resume")
+            command += ["--resume", "--retry-failed"]  # cells that lacked memory are kept as failed
 
         def prepare():
             for what, value in (limits or {}).items():
