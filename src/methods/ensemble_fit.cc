@@ -23,8 +23,10 @@ std::string crossed_name(std::size_t member) {
   return fmt::format("crossed{}", member);
 }
 
+// Somebody stopped the fit, or the machine refused something, such as a full disk. That is no candidate's fault: without it
+// another model would come out, as if it had been chosen.
 bool was_stopped(const Error& error) {
-  return error.code() == Exit::interrupted || error.code() == Exit::terminated;
+  return error.code() == Exit::interrupted || error.code() == Exit::terminated || error.code() == Exit::failed;
 }
 
 // "lacuna (fusion=early, prepare=log-pca)"
