@@ -48,6 +48,9 @@ class Ensemble final : public Method, public MemoryHolder {
   void begin(const Items& train, const FitContext& context);
   void plan_parts(const Items& train, double seconds, const FitContext& context);
   void fit_alone(const Items& train, const Items& val, FitContext& context);
+  bool fit_some(std::size_t begin, std::size_t end, std::optional<Tensors>& current, const Items& train,
+                const Items& val, FitContext& context);
+  std::size_t at_once(const Items& train, const FitContext& context) const;
   void fit_shared(const Items& train, const Items& val, FitContext& context, MemberShare& share);
   void learn_shared(std::size_t begin, std::size_t end, const Items& train, const Items& val,
                     FitContext& context, MemberShare& share);
@@ -86,7 +89,7 @@ class Ensemble final : public Method, public MemoryHolder {
   bool all_crossed_ = false;
   std::vector<std::string> left_out_;  // of each spec: why, or empty
   std::optional<Error> failure_;       // the first
-  SharedMatrix<float> Q_;                    // mean score of the teachers so far
+  SharedMatrix<float> Q_;              // mean score of the teachers so far
 };
 
 constexpr const char* kEnsembleState = "ensemble";  // key of our part of a file's metadata
