@@ -282,6 +282,9 @@ TEST(Auto, OddDataGiveAModel) {
     Remarks context;
     fit(model, data, context, odd.hold_out);
     finite(model, data);
+    if (odd.rows >= 20) {
+      EXPECT_EQ(choice_of(model.method())["measure"], odd.labels == 1 ? "1 - log loss" : "AP");
+    }
     const TemporaryDirectory folder;
     model.save(folder / "odd");
     EXPECT_TRUE(same(Model::load(folder / "odd").predict(data), model.predict(data)));
