@@ -363,6 +363,25 @@ TEST(Auto, ACandidateThatFailsIsLeftOutWithAWord) {
   EXPECT_THROW(none->fit(train, val, context), Error);
 }
 
+// Otherwise the other candidates would make another model, and nobody would know.
+TEST(Auto, AFullDiskIsNoFaultOfACandidate) {
+  struct FullDisk : FitContext {
+    bool after_epoch(const EpochRecord&, FunctionRef<void(Tensors&)>) override {
+      fail(Exit::failed, "m.safetensors: the disk is full");
+    }
+  };
+  const Dataset data = small_data();
+  FullDisk context;
+  Model model = small_auto();
+  try {
+    fit(model, data, context);
+    ADD_FAILURE() << "a model was made";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), Exit::failed);
+    EXPECT_EQ(std::string(error.what()), "m.safetensors: the disk is full");
+  }
+}
+
 TEST(Auto, ALyingFileIsRefused) {
   const Dataset data = small_data();
   const TemporaryDirectory folder;

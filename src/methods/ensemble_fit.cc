@@ -1,4 +1,4 @@
-// How members come about: fits one after the other, or shared among processes; teachers, members, and fits on parts of
+// How members come about: fits one after the other, at the same time, or shared among processes; teachers, members, and fits on parts of
 // the rows that tell what a candidate is worth.
 #include <algorithm>
 #include <numeric>
@@ -7,6 +7,7 @@
 #include "base/random.h"
 #include "base/text.h"
 #include "methods/estimate.h"
+#include "methods/fits_ahead.h"
 #include "methods/member_fit.h"
 #include "methods/member_share.h"
 #include "methods/members.h"
@@ -24,8 +25,10 @@ std::string crossed_name(std::size_t member) {
   return fmt::format("crossed{}", member);
 }
 
+// Somebody stopped the fit, or the machine refused something, such as a full disk. That is no candidate's fault: without it
+// another model would come out, as if it had been chosen.
 bool was_stopped(const Error& error) {
-  return error.code() == Exit::interrupted || error.code() == Exit::terminated;
+  return error.code() == Exit::interrupted || error.code() == Exit::terminated || error.code() == Exit::failed;
 }
 
 // "lacuna (prepare=log-pca, fusion=early)"
@@ -107,37 +110,62 @@ void Ensemble::fit_alone(const Items& train, const Items& val, FitContext& conte
   std::size_t done = 0;
   std::optional<Tensors> current;
   if (const Tensors* state = context.resume_from()) current = restore(*state, train, done);
-  for (std::size_t f = done; f < fits_.size(); ++f) {
+  const std::size_t taught = std::max(done, teachers_);
+  if (fit_some(done, taught, current, train, val, context) &&
+      fit_some(taught, fits_.size(), current, train, val, context))
+    all_crossed_ = !parts_.empty();
+}
+
+// Whether all of [begin, end) are fitted, not only those before a stop; fits that need nothing of one another. `current`
+// is the state to continue the first of them from.
+bool Ensemble::fit_some(std::size_t begin, std::size_t end, std::optional<Tensors>& current,
+                        const Items& train, const Items& val, FitContext& context) {
+  std::vector<std::unique_ptr<Method>> methods(fits_.size());
+  const auto learn = [&](std::size_t f, FitContext& outer) {
     const std::size_t k = fits_[f].member;
-    if (!left_out_[k].empty()) continue;                  // it failed before
-    if (!members_.empty() && context.stopping()) return;  // those that are there are the model
     const auto wrap = [&](Tensors& file, FunctionRef<void(Tensors&)> inner) {
       Tensors part;
       inner(part);
       snapshot(file, f, part);
     };
-    MemberContext member(context, f, fits_.size(), member_seed(context.seed, k),
-                         std::exchange(current, std::nullopt), wrap);
-    std::unique_ptr<Method> method = make_member(specs_[k]);
+    MemberContext member(outer, f, fits_.size(), member_seed(context.seed, k),
+                         f == begin ? std::exchange(current, std::nullopt) : std::nullopt, wrap);
+    methods[f] = make_member(specs_[k]);
+    run(*methods[f], fits_[f], train, val, member);
+  };
+  FitsAhead fits(context, begin, end, at_once(train, context), learn);
+  for (std::size_t f = begin; f < end; ++f) {
+    const std::size_t k = fits_[f].member;
+    if (!left_out_[k].empty()) continue;                        // it failed before
+    if (!members_.empty() && context.stopping()) return false;  // those that are there are the model
     try {
-      run(*method, fits_[f], train, val, member);
+      fits.finish(f);
     } catch (const Diverged& diverged) {
       if (!choosing_) {
-        if (diverged.kept && !specs_[k].teacher) take(fits_[f], std::move(method), train);
+        if (diverged.kept && !specs_[k].teacher) take(fits_[f], std::move(methods[f]), train);
         throw Diverged(fmt::format("member {} of {}: {}", k + 1, specs_.size(), diverged.what()),
                        !members_.empty());
       }
       leave_out(k, diverged);
       continue;
     } catch (const Error& error) {  // a member that was stopped too early does not count
-      if (error.code() == Exit::interrupted && !members_.empty() && context.stopping()) return;
+      if (error.code() == Exit::interrupted && !members_.empty() && context.stopping()) return false;
       if (!choosing_ || was_stopped(error)) throw;
       leave_out(k, error);
       continue;
     }
-    take(fits_[f], std::move(method), train);
+    take(fits_[f], std::move(methods[f]), train);
   }
-  all_crossed_ = !parts_.empty();
+  return true;
+}
+
+// Candidates may fail and be left out, so that each waits for those before it.
+std::size_t Ensemble::at_once(const Items& train, const FitContext& context) const {
+  if (choosing_) return 1;
+  double bytes = 0;
+  for (const MemberSpec& spec : specs_)
+    bytes = std::max(bytes, make_member(spec)->cost(fit_size(train)).bytes);
+  return context.fits_at_once(bytes);
 }
 
 // Each process learns the fits that nobody else has at work, then reads all of them: teachers first, as what they

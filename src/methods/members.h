@@ -49,6 +49,9 @@ class Ensemble final : public Method, public MemoryHolder {
   void begin(const Items& train, const FitContext& context);
   void plan_parts(const Items& train, double seconds, const FitContext& context);
   void fit_alone(const Items& train, const Items& val, FitContext& context);
+  bool fit_some(std::size_t begin, std::size_t end, std::optional<Tensors>& current, const Items& train,
+                const Items& val, FitContext& context);
+  std::size_t at_once(const Items& train, const FitContext& context) const;
   void fit_shared(const Items& train, const Items& val, FitContext& context, MemberShare& share);
   void learn_shared(std::size_t begin, std::size_t end, const Items& train, const Items& val,
                     FitContext& context, MemberShare& share);
