@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
 """Kills, full disks, injected errors and memory limits, over training, experiments, conversion and tuning.
 
-usage: tools/faults.py LACUNA [--kills N] [--full N] [--injected N] [--memory N] [--jobs J] [--seed S] [--preload SO] [--out FILE]
+usage: tools/faults.py LACUNA [--kills N] [--full N] [--injected N] [--memory N] [--jobs J] [--seed S] [--seconds T] [--preload SO] [--out FILE]
 
 Every subject is a command that can be started again. It runs undisturbed once; that gives the bytes that all others must
-reach. A round then disturbs the command several times, looks after each disturbance whether the result is either absent or
+reach. After T seconds no new round begins, and the table tells what was done. A round disturbs the command several times, looks after each disturbance whether the result is either absent or
 whole, byte by byte, and runs the command to its end. A disturbance must not end the program by a signal of its own (a crash); only kill -9 may.
 SO is tests/faulty_writes.c, compiled. Full disks are small tmpfs mounts, or a limit of file sizes where mounting is forbidden.
 """
@@ -23,7 +23,9 @@ import time
 from collections import Counter
 from pathlib import Path
 
-SMALL = ["--epochs", "12", "--checkpoint-every", "0", "--threads", "1", "--quiet", "--precision", "f32"]
+SMALL = ["--epochs", "12", "--checkpoint-every", "0", "--threads", "1", "--quiet"]
+NETWORKS = {"lacuna": ["best", "distilled", "auto"], "mtd": ["repaired", "authors", "paper"],
+            "dicnet": ["default", "original", "semi"], "c2ae": ["default", "original"]}
 TINY = {"lacuna": ["--encoder-widths", "6", "--embedding", "6"], "mtd": ["--width", ".02", "--embedding", "4"]}
 
 
@@ -36,25 +38,23 @@ class Subject:
     def result(self, folder):
         found = {}
         for path in sorted(p for pattern in self.files for p in folder.glob(pattern)):
-            found[str(path.relative_to(folder))] = path.read_bytes()
+            if not path.parent.name.startswith("."):  # a cell that is being written has a hidden folder
+                found[str(path.relative_to(folder))] = path.read_bytes()
         return found
 
 
 def subjects(lacuna, data):
     def train(method, preset=None):
         more = ["--preset", preset] if preset else []
-        small = SMALL if method in TINY else ["--checkpoint-every", "0", "--threads", "1", "--quiet"]
-        if preset == "distilled":
-            more += ["--members", "2"]
-        elif method == "lacuna":
-            more += ["--members", "1"]
+        small = SMALL if method in NETWORKS else ["--checkpoint-every", "0", "--threads", "1", "--quiet"]
+        if method == "lacuna" and preset != "auto":
+            more += ["--members", "2" if preset == "distilled" else "1"]
         return Subject(f"train {method} {preset or ''}".strip(),
                        [lacuna, "train", data, "--out", "m.safetensors", "--method", method, "--resume", *more,
                         *TINY.get(method, []), *small], ["m.safetensors"])
 
     return [
-        train("lacuna", "best"), train("lacuna", "distilled"), train("mtd", "repaired"), train("mtd", "authors"),
-        train("mtd", "paper"), train("naim3l"), train("glocal"),
+        *(train(method, preset) for method, presets in NETWORKS.items() for preset in presets), train("naim3l"), train("glocal"),
         Subject("convert npz", [lacuna, "data", "convert", data, "m.npz"], ["m.npz"]),
         Subject("convert native", [lacuna, "data", "convert", data, "native"], ["native/*"]),
         Subject("tune", [lacuna, "tune", data, "--out", "tuned", "--method", "naim3l", "--trials", "4", "--threads", "1"],
@@ -73,7 +73,7 @@ class Round:
     def start(self, folder, environment=None, limits=None):
         command = list(self.subject.command)
         if self.subject.name == "bench" and (folder / "bench/experiments").exists():
-            command.append("--resume")
+            command += ["--resume", "--retry-failed"]  # cells that lacked memory are kept as failed
 
         def prepare():
             for what, value in (limits or {}).items():
@@ -176,6 +176,7 @@ def main():
         parser.add_argument("--" + name, type=int, default=0)
     parser.add_argument("--jobs", type=int, default=os.cpu_count())
     parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--seconds", type=float, default=float("inf"))
     parser.add_argument("--preload", default="")
     parser.add_argument("--out")
     options = parser.parse_args()
@@ -200,7 +201,7 @@ def main():
             raise SystemExit(f"{subject.name} left nothing to compare")
     kinds = [("kill -9", options.kills, Round.kill), ("full disk", options.full, Round.fill_disk),
              ("ENOSPC, EIO, short writes", options.injected, Round.inject), ("memory limit", options.memory, Round.limit_memory)]
-    tasks = []
+    tasks, deadline = [], time.time() + options.seconds
     for kind, wanted, how in kinds:
         while wanted > 0:
             for subject, whole, seconds in plan:
@@ -209,8 +210,12 @@ def main():
                     tasks.append((kind, how, subject, whole, seconds, times, rng.random()))
                     wanted -= times
 
+    rng.shuffle(tasks)
+
     def work_off(task):
         kind, how, subject, whole, seconds, times, seed = task
+        if time.time() > deadline:
+            return kind, subject.name, 0, []
         folder = Path(tempfile.mkdtemp(dir=work))
         one = Round(subject, whole, seconds, random.Random(seed), options)
         done = how(one, folder, times)
@@ -221,7 +226,7 @@ def main():
     with concurrent.futures.ThreadPoolExecutor(options.jobs) as pool:
         for kind, name, done, found in pool.map(work_off, tasks):
             counts[kind, name] += done
-            rounds[kind] += 1
+            rounds[kind] += done > 0
             problems += [f"{kind}: {p}" for p in found]
     shutil.rmtree(work, ignore_errors=True)
     print("| fault | times | commands | rounds that ended in the same bytes |\n|---|---|---|---|")
@@ -229,7 +234,7 @@ def main():
         bad = len({p.split(":")[1] for p in problems if p.startswith(kind)})
         total = sum(n for (k, _), n in counts.items() if k == kind)
         if wanted:
-            print(f"| {kind} | {total} | {len({n for k, n in counts if k == kind})} | {rounds[kind]}, {bad} commands with problems |")
+            print(f"| {kind} | {total} of {wanted} | {len({n for k, n in counts if k == kind})} | {rounds[kind]}, {bad} commands with problems |")
     for problem, times in Counter(problems).most_common(40):
         print(f"{times} x {problem}")
     if options.out:

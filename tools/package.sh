@@ -48,7 +48,7 @@ debian_package lacuna "$(libraries_of "$work/lacuna/usr/bin/lacuna")" \
 cmake --install "$build" --prefix "$work/liblacuna-dev/usr" --component development > /dev/null
 find "$work/liblacuna-dev/usr" -name 'liblacuna.so.*.*' -exec strip --strip-unneeded {} +
 shared=$(find "$work/liblacuna-dev/usr" -name 'liblacuna.so.*.*')
-debian_package liblacuna-dev "$(libraries_of "$shared"), libfmt-dev, nlohmann-json3-dev, libtomlplusplus-dev, libeigen3-dev,
+debian_package liblacuna-dev "$(libraries_of "$shared"), libfmt-dev, nlohmann-json3-dev, libeigen3-dev,
  zlib1g-dev, libmatio-dev, libhdf5-dev, pkg-config" "library and headers of Lacuna, for C and C++"
 
 # The tar: the program with every library but the C library inside, and what goes with it.

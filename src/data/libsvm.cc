@@ -3,6 +3,7 @@
 // columns from 0.
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <map>
 #include <optional>
 
@@ -58,8 +59,7 @@ FlatTable read_libsvm(const std::string& path, const ReadOptions& options) {
         for (auto part : split(word, ',')) {
           if (part.empty()) continue;
           const auto number = parse_double(part);
-          if (!number || *number != static_cast<double>(static_cast<std::int32_t>(
-                                        *number < -2e9 || *number > 2e9 ? 0 : *number)))
+          if (!number || !(std::abs(*number) <= 2e9) || *number != std::trunc(*number))  // nan is neither
             fail(Exit::data, "{}: line {}: '{}' is no label number", path, lines.number(),
                  utf8_or_latin1(part.substr(0, 40)));
           row.push_back(static_cast<std::int64_t>(*number));

@@ -46,6 +46,8 @@ std::string run_claimed(const Claim& claim, const CellSpec& spec, const BenchOpt
     if (caught.code() == Exit::interrupted) throw;
     error = caught.what();
     code = caught.code();
+  } catch (const std::bad_alloc&) {
+    error = "not enough memory; --resume --retry-failed runs it again";
   } catch (const std::exception& caught) {
     error = caught.what();
   }

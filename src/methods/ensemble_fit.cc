@@ -15,6 +15,7 @@
 namespace lacuna {
 namespace {
 
+constexpr std::uint32_t kFewParts = 3, kManyParts = 5;  // of the training rows
 constexpr const char* kCurrent = "current.";
 constexpr const char* kTaughtScores = "taught";  // the teachers' mean score so far, in checkpoints
 constexpr const char* kLeftOut = "left_out";     // why, in checkpoints and in what processes share
@@ -24,14 +25,17 @@ std::string crossed_name(std::size_t member) {
   return fmt::format("crossed{}", member);
 }
 
+// Somebody stopped the fit, or the machine refused something, such as a full disk. That is no candidate's fault: without it
+// another model would come out, as if it had been chosen.
 bool was_stopped(const Error& error) {
-  return error.code() == Exit::interrupted || error.code() == Exit::terminated;
+  return error.code() == Exit::interrupted || error.code() == Exit::terminated || error.code() == Exit::failed;
 }
 
-// "lacuna (fusion=early, prepare=log-pca)"
+// "lacuna (prepare=log-pca, fusion=early)"
 std::string name_of(const MemberSpec& spec, const std::string& own) {
   std::vector<std::string> changes;
-  for (const auto& [name, value] : spec.changes) changes.push_back(name + "=" + value);
+  for (const auto* some : {&spec.prepared, &spec.changes})
+    for (const auto& [name, value] : *some) changes.push_back(name + "=" + value);
   return (spec.method.empty() ? own : spec.method) +
          (changes.empty() ? "" : " (" + join(changes, ", ") + ")");
 }
@@ -80,23 +84,25 @@ void Ensemble::begin(const Items& train, const FitContext& context) {
   plan_parts(train, seconds, context);
 }
 
-// A fit on two of three parts takes two thirds of the time at most.
+// Fits without one of k parts take k - 1 times the time of one fit, so all together k times. Of five parts they see
+// more of the rows than of three.
 void Ensemble::plan_parts(const Items& train, double seconds, const FitContext& context) {
   parts_.clear();
   crossed_.assign(specs_.size(), {});
   all_crossed_ = false;
-  if (!choosing_ || fits_.size() < 2 || train.rows() < kFewestJudged || kParts * seconds > choosing_->seconds)
-    return;
+  const auto affordable = [&](std::uint32_t parts) { return parts * seconds <= choosing_->seconds; };
+  if (!choosing_ || fits_.size() < 2 || train.rows() < kFewestJudged || !affordable(kFewParts)) return;
+  const std::uint32_t parts = affordable(kManyParts) ? kManyParts : kFewParts;
   std::vector<std::uint32_t> order(train.rows());
   std::iota(order.begin(), order.end(), 0u);
   Random(context.seed, Purpose::crossing).shuffle(order);
   parts_.resize(train.rows());
-  for (std::size_t i = 0; i < order.size(); ++i) parts_[order[i]] = static_cast<std::uint32_t>(i) % kParts;
+  for (std::size_t i = 0; i < order.size(); ++i) parts_[order[i]] = static_cast<std::uint32_t>(i) % parts;
   const std::vector<Fit> whole = fits_;
   for (const Fit& fit : whole) {
     if (specs_[fit.member].teacher) continue;
     crossed_[fit.member] = Matrix<float>(train.rows(), train.labels());
-    for (std::uint32_t part = 0; part < kParts; ++part) fits_.push_back({fit.member, part});
+    for (std::uint32_t part = 0; part < parts; ++part) fits_.push_back({fit.member, part});
   }
 }
 
@@ -288,6 +294,7 @@ void Ensemble::choose(const Items& train, const Items& val, FitContext& context)
 
 void Ensemble::keep_chosen(const BlendChoice& choice, FitContext& context) {
   const std::string own = prototype_->traits().name;
+  const char* measure = choice.by_order ? "AP" : "1 - log loss";
   auto report = nlohmann::json::array();
   std::vector<std::string> used, unused;
   for (std::size_t k = teachers_; k < specs_.size(); ++k) {
@@ -301,18 +308,19 @@ void Ensemble::keep_chosen(const BlendChoice& choice, FitContext& context) {
       continue;
     }
     one["weight"] = choice.weights[at];
-    one["AP"] = choice.ap[at];
+    one[measure] = choice.worth[at];
     if (choice.weights[at] > 0)
       used.push_back(fmt::format("{:.0f} % {}", 100 * choice.weights[at], name));
     else
-      one[kLeftOut] = "adds nothing beyond noise";
+      one[kLeftOut] = "adds too little";
   }
   choice_ = {{"members", report},    {"judged_rows", choice.rows}, {"crossed", all_crossed_},
-             {"AP", choice.blended}, {"gain", choice.gain},        {"error", choice.error}};
+             {"measure", measure},   {measure, choice.blended},    {"gain", choice.gain},
+             {"error", choice.error}};
   context.remark(
-      fmt::format("chosen on {} rows that {}: {}; AP {:.4f} there, {:+.4f} ± {:.4f} over {} alone{}{}",
+      fmt::format("chosen on {} rows that {}: {}; {} {:.4f} there, {:+.4f} ± {:.4f} over {} alone{}{}",
                   choice.rows, all_crossed_ ? "no candidate learned from" : "were held out", join(used, ", "),
-                  choice.blended, choice.gain, choice.error, name_of(spec_of(0), own),
+                  measure, choice.blended, choice.gain, choice.error, name_of(spec_of(0), own),
                   unused.empty() ? "" : "; left out: ", join(unused, "; ")));
   std::vector<std::unique_ptr<Method>> members;
   std::vector<std::size_t> which;

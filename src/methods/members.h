@@ -1,6 +1,7 @@
 // The class behind methods/ensemble.h: ensemble.cc uses and stores members, ensemble_fit.cc fits them.
 #pragma once
 
+#include <limits>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
@@ -39,7 +40,7 @@ class Ensemble final : public Method, public MemoryHolder {
 
  private:
   // One fit of the whole work, on all training rows or without a part of them.
-  static constexpr std::uint32_t kParts = 3, kWhole = kParts;
+  static constexpr std::uint32_t kWhole = std::numeric_limits<std::uint32_t>::max();
   struct Fit {
     std::size_t member = 0;  // of the specs
     std::uint32_t part = kWhole;
