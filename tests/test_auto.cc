@@ -4,6 +4,7 @@
 
 #include <cmath>
 #include <optional>
+#include <set>
 
 #include "base/error.h"
 #include "base/random.h"
@@ -177,6 +178,10 @@ TEST(Auto, IsOneModelWithTheSameBitsForAnyThreads) {
     EXPECT_NE(member.contains("left_out"), member.value("weight", 0.) > 0) << member;
   }
   EXPECT_NEAR(sum, 1, 1e-9);
+  std::set<std::string> names;  // each tells its member from the others
+  for (const auto& member : choice["members"]) names.insert(member["member"].get<std::string>());
+  EXPECT_EQ(names.size(), 8u);
+  EXPECT_TRUE(names.contains("lacuna (prepare=auto)"));
   EXPECT_TRUE(choice["crossed"].get<bool>());
   EXPECT_EQ(choice["judged_rows"], 54);  // the others have labels of one kind alone
   EXPECT_TRUE(std::ranges::any_of(context.remarks, [](const std::string& text) {
@@ -277,6 +282,9 @@ TEST(Auto, OddDataGiveAModel) {
     Remarks context;
     fit(model, data, context, odd.hold_out);
     finite(model, data);
+    if (odd.rows >= 20) {
+      EXPECT_EQ(choice_of(model.method())["measure"], odd.labels == 1 ? "1 - log loss" : "AP");
+    }
     const TemporaryDirectory folder;
     model.save(folder / "odd");
     EXPECT_TRUE(same(Model::load(folder / "odd").predict(data), model.predict(data)));

@@ -99,14 +99,16 @@ void CudaOps::stream_forward(std::span<const ForwardJob<float>> list) const {
                            int_of(j.W.rows),
                            int_of(j.W.cols),
                            sheets_of(int_of(j.W.rows), kDeep),
+                           sheets_of(int_of(j.W.rows), kDeep) + kForwardEnd,
                            j.relu,
+                           even(j.Y),
                            drop_of(j.dropout, j.draws),
                            counter};
     counter += blocks_for(j.W.cols, kBroad);
     maps.map[parts.count][0] = weights_map(j.W);
-    add_job(parts, part, part.deep * blocks_for(j.W.cols, kBroad));
+    add_job(parts, part, part.span * blocks_for(j.W.cols, kBroad));
   }
-  const int blocks = std::min(multiprocessors_, total(parts));
+  const int blocks = blocks_of(total(parts), kForwardEnd, multiprocessors_);
   auto* partial = static_cast<float*>(
       partial_.take(static_cast<std::size_t>(2 * blocks * rows) * kBroad * sizeof(float), stream_));
   prepare(sheets, BiasJobs{}, stream_);
@@ -160,16 +162,18 @@ void CudaOps::stream_backward(std::span<const BackwardJob<float>> list, const Up
                             int_of(j.W.value.rows),
                             int_of(j.W.value.cols),
                             sheets_of(int_of(j.W.value.cols), width),
+                            sheets_of(int_of(j.W.value.cols), width) + (j.dX.empty() ? 0 : kBackwardEnd),
                             j.mask_by_input,
+                            even(j.X) && even(j.dX),
                             j.dropout > 0 ? drop_of(j.dropout, {}).scale : 1.f,
                             j.dropout > 0 ? int_of(j.dropped) : 0,
                             counter};
     counter += own;
-    add_job(parts, part, own * part.wide);
+    add_job(parts, part, own * part.span);
     const BiasJob bias = bias_job(j, rule);
     add_job(biases, bias, bias_blocks(bias));
   }
-  const int blocks = std::min(multiprocessors_, total(parts));
+  const int blocks = blocks_of(total(parts), kBackwardEnd, multiprocessors_);
   auto* partial = static_cast<float*>(
       partial_.take(static_cast<std::size_t>(2 * blocks * rows) * kOwned * sizeof(float), stream_));
   prepare(sheets, biases, stream_);

@@ -31,10 +31,11 @@ bool was_stopped(const Error& error) {
   return error.code() == Exit::interrupted || error.code() == Exit::terminated || error.code() == Exit::failed;
 }
 
-// "lacuna (fusion=early, prepare=log-pca)"
+// "lacuna (prepare=log-pca, fusion=early)"
 std::string name_of(const MemberSpec& spec, const std::string& own) {
   std::vector<std::string> changes;
-  for (const auto& [name, value] : spec.changes) changes.push_back(name + "=" + value);
+  for (const auto* some : {&spec.prepared, &spec.changes})
+    for (const auto& [name, value] : *some) changes.push_back(name + "=" + value);
   return (spec.method.empty() ? own : spec.method) +
          (changes.empty() ? "" : " (" + join(changes, ", ") + ")");
 }
