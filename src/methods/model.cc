@@ -192,7 +192,8 @@ void Model::fit(const Selection& train_rows, const Selection& val_rows, FitConte
   const Dataset filled = columns_.filled(*train.data), filled_val = columns_.filled(*val.data);
   train.data = &filled;
   val.data = &filled_val;
-  const auto [train_items, val_items] = prepared(train, val, context, store);
+  const std::pair<Items, Items> both = prepared(train, val, context, store);
+  const Items &train_items = both.first, &val_items = both.second;
   label_names_ = train.data->label_names;
   version_ = LACUNA_VERSION;
   record_ = nullptr;
@@ -224,7 +225,8 @@ void Model::fit(const Selection& train_rows, const Selection& val_rows, FitConte
                       "frequencies alone give {:.3f}; "
                       "other settings may help (lacuna tune)",
                       method_->traits().name, validation_->ap, floor));
-    validated_ = std::make_shared<const Validated>(std::move(scores), std::move(truth), std::move(decided));
+    validated_ =
+        std::make_shared<const Validated>(Validated{std::move(scores), std::move(truth), std::move(decided)});
   };
   try {
     method_->fit(train_items, val_items, context);
