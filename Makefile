@@ -2,7 +2,7 @@
 BUILD := build
 JOBS  ?= $(shell nproc)
 
-.PHONY: package package-test campaign test-mpi test-cuda test-threads build demo wheel test test-release test-sanitize bench fuzz format install clean
+.PHONY: package package-test campaign test-mpi test-cuda test-threads build demo wheel test test-memory bench fuzz format install clean
 build:
 	@tools/install-packages.sh build
 	@cmake -S . -B $(BUILD)/release -G Ninja -DCMAKE_BUILD_TYPE=Release -DLACUNA_TESTS=OFF > $(BUILD)-configure.log 2>&1 \
@@ -26,16 +26,6 @@ package:
 	ninja -C $(BUILD)/package all lacuna_portable
 	tools/package.sh $(BUILD)/package dist
 package-test:
-	@tools/install-packages.sh build package
-	tools/package_test.sh dist
-
-install: build
-	cmake --install $(BUILD)/release $(if $(PREFIX),--prefix $(PREFIX))
-
-clean:
-	rm -rf $(BUILD)
-
-test:
 	@tools/install-packages.sh build test
 	cmake -S . -B $(BUILD)/test -G Ninja -DCMAKE_BUILD_TYPE=Release
 	ninja -C $(BUILD)/test
@@ -44,6 +34,14 @@ test:
 	ctest --test-dir $(BUILD)/sanitize --output-on-failure -j $(JOBS)
 	ctest --test-dir $(BUILD)/test --output-on-failure -j $(JOBS)
 	@tools/check-skips.py $(BUILD)/sanitize $(BUILD)/test
+
+# While working: under sanitizers only what can profit from them, compiled by clang without optimisation, in a third of the time.
+test-memory:
+	@tools/install-packages.sh build test
+	CC=clang-14 CXX=clang++-14 cmake -S . -B $(BUILD)/memory -G Ninja -DCMAKE_BUILD_TYPE=Debug -DLACUNA_SANITIZE=ON \
+	  -DLACUNA_MEMORY_TESTS=ON -DLACUNA_CUDA=OFF -DLACUNA_MPI=OFF
+	ninja -C $(BUILD)/memory
+	ctest --test-dir $(BUILD)/memory --output-on-failure -j $(JOBS)
 
 # Whatever runs in several threads, once more under the thread sanitizer, which does not go together with the others.
 # Where addresses are more random than it can bear (vm.mmap_rnd_bits above 28), setarch takes that away.

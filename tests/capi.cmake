@@ -1,5 +1,5 @@
 # The shared library as C programs meet it: what it exports and needs, and examples/*.c compiled as strict C99 and run.
-# cmake -DLIBRARY=... -DSOURCE=... -DWORK=... -DFLAGS=... -P capi.cmake
+# cmake -DLIBRARY=... -DSOURCE=... -DWORK=... -DFLAGS=... -DCC=... -DCXX=... -P capi.cmake
 file(REMOVE_RECURSE ${WORK})
 file(MAKE_DIRECTORY ${WORK})
 function(run out)
@@ -30,12 +30,12 @@ if(NOT examples)
 endif()
 foreach(example ${examples})
   get_filename_component(name ${example} NAME_WE)
-  run(ignored cc -std=c99 -Wall -Wextra -pedantic -Werror ${flags} -I${SOURCE}/include ${example} ${LIBRARY}
+  run(ignored ${CC} -std=c99 -Wall -Wextra -pedantic -Werror ${flags} -I${SOURCE}/include ${example} ${LIBRARY}
       -Wl,-rpath,${folder} -lm -o ${WORK}/${name})
   run(shown ${WORK}/${name})
   message("${name}:\n${shown}")
 endforeach()
 file(WRITE ${WORK}/header.cc "#include <lacuna.h>\nint main() { return lacuna_api_version() == LACUNA_API_VERSION ? 0 : 1; }\n")
-run(ignored c++ -std=c++11 -Wall -Wextra -pedantic -Werror ${flags} -I${SOURCE}/include ${WORK}/header.cc ${LIBRARY}
+run(ignored ${CXX} -std=c++11 -Wall -Wextra -pedantic -Werror ${flags} -I${SOURCE}/include ${WORK}/header.cc ${LIBRARY}
     -Wl,-rpath,${folder} -o ${WORK}/header)
 run(ignored ${WORK}/header)

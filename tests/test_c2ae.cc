@@ -50,7 +50,7 @@ TEST(C2ae, GradientsAreThoseOfTheReturnedLoss) {
     for (const auto& [name, old] : before)
       for (std::size_t i = 0; i < old.rows(); ++i)
         for (std::size_t j = 0; j < old.cols(); ++j) {
-          const auto loss_at = [&](double value) {
+          const auto loss_at = [&, &name = name](double value) {
             network.visit([&](const std::string& other, ParameterView<double> p, bool) {
               if (other == name) p.value(i, j) = value;
             });

@@ -72,7 +72,7 @@ void check_gradients(const MtdOptions& options, const Items& items, std::uint64_
     for (std::size_t t = 0; t < std::min(most, old.rows() * old.cols()); ++t) {
       const std::size_t at = pick.below(old.rows() * old.cols()), i = at / old.cols(), j = at % old.cols();
       const double gradient = old(i, j) - after.at(name)(i, j);
-      const auto difference = [&](double h) {
+      const auto difference = [&, &name = name, &old = old](double h) {
         element(network, name, i, j) = old(i, j) + h;
         const double up = loss();
         element(network, name, i, j) = old(i, j) - h;

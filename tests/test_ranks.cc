@@ -141,7 +141,7 @@ TEST(DividedNetwork, HasTheBitsOfOneRank) {
     const std::string alone = trained(options, items, one_rank(), losses);
     for (const int size : {2, 6}) {
       std::mutex mutex;
-      ThreadRanks(size).run([&](Ranks& ranks) {
+      ThreadRanks(size).run([&, &preset = preset](Ranks& ranks) {
         std::vector<double> own;
         const std::string together = trained(options, items, ranks, own);
         const std::lock_guard lock(mutex);

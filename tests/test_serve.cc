@@ -131,7 +131,7 @@ TEST_F(Serve, AnItemWithoutViewsHasNumbersInV2AndNoTagsInV1) {
   ASSERT_EQ(answer.status, 200) << answer.body;
   const auto document = answer.json();
   for (const auto& score : document["outputs"][0]["data"]) EXPECT_TRUE(score.is_number());
-  EXPECT_EQ(document["parameters"]["rows_without_views"], nlohmann::json({0}));
+  EXPECT_EQ(document["parameters"]["rows_without_views"], nlohmann::json::array({0}));
   EXPECT_FALSE(infer(small_->request(0, 1, 1)).json().contains("parameters"));
   // A threshold that the bare network is above: rows 1 and 3 are said to be bare, and nothing is decided for them.
   auto four = small_->request(0, 4, 1);

@@ -9,7 +9,7 @@ for group in "$@"; do
   case $group in
     build) ;;
     mpi) packages="$packages libopenmpi-dev openmpi-bin" ;;
-    test) packages="$packages libgtest-dev librapidcheck-dev chromium mandoc clang-14 libclang-rt-14-dev python3-minimal
+    test) packages="$packages libgtest-dev librapidcheck-dev chromium mandoc clang-14 libclang-rt-14-dev lld-14 python3-minimal
           python3-venv python3-pip python3-numpy python3-scipy python3-pandas python3-sklearn python3-joblib python3-matplotlib
           python3-anndata python3-h5py python3-onnx python3-torch curl"; node=yes ;;
     wheel) packages="$packages python3 binutils" ;;

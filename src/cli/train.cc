@@ -141,7 +141,8 @@ int train(const Arguments& arguments) {
          "and .h5mu",
          flags.learning.source.path);
   if (memory_limit > 0) check_in_files(source.data(), flags.learning.source.path, memory_limit);
-  const auto [learn, val, bare] = rows_to_learn(flags.learning, source);
+  const LearningRows rows = rows_to_learn(flags.learning, source);
+  const auto& [learn, val, bare] = rows;
 
   Progress progress(flags.json_events && ranks.leads() ? Progress::Style::events
                     : flags.quiet || !ranks.leads()    ? Progress::Style::quiet
@@ -181,7 +182,7 @@ int train(const Arguments& arguments) {
         {"protocol", flags.learning.source.protocol},
         {"seed", flags.learning.seed},
         {"threads", threads()},
-        {"rows", {{"train", learn.rows.size()}, {"val", val.rows.size()}}},
+        {"rows", {{"train", rows.learn.rows.size()}, {"val", rows.val.rows.size()}}},
         {"parameters", model.method().parameters()},
         {"options", model.options().json()},
         {"metrics", model.validation() ? metrics_json(*model.validation()) : nlohmann::json::object()},

@@ -132,7 +132,7 @@ void show_course(const ModelReport& report, ReportSink& sink) {
     for (const auto& [name, value] : line["losses"].items()) {
       if (!value.is_number()) continue;
       auto at = std::find_if(losses.series.begin(), losses.series.end(),
-                             [&](const Series& s) { return s.name == name; });
+                             [&name = name](const Series& s) { return s.name == name; });
       if (at == losses.series.end()) {
         losses.series.push_back(
             {.name = name, .style = static_cast<int>(losses.series.size()), .lead = name == "total"});

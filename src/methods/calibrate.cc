@@ -124,8 +124,8 @@ Line pooled_line(MatrixView<const float> values, MatrixView<const std::int8_t> t
   for (std::size_t i = 0; i < values.rows; ++i)
     for (std::size_t j = 0; j < values.cols; ++j) {
       if (truth(i, j) == kUnknown || !std::isfinite(values(i, j))) continue;
-      const double x =
-          points.emplace_back(values(i, j), truth(i, j) == 1, static_cast<double>(values(i, j))).x;
+      const auto x = static_cast<double>(values(i, j));
+      points.push_back({values(i, j), truth(i, j) == 1, x});
       positive += truth(i, j) == 1;
       sum += x;
       squares += x * x;

@@ -201,7 +201,8 @@ void Model::fit(const Selection& train_rows, const Selection& val_rows, FitConte
   val.data = &filled_val;
   if (store != nullptr)  // before anything is written
     check_memory_limit(*method_, fit_size(train, fewest_columns(forms_.front())), context);
-  const auto [train_items, val_items] = prepared(train, val, context, store);
+  const std::pair<Items, Items> both = prepared(train, val, context, store);
+  const Items &train_items = both.first, &val_items = both.second;
   label_names_ = train.data->label_names;
   version_ = LACUNA_VERSION;
   record_ = nullptr;
@@ -233,7 +234,8 @@ void Model::fit(const Selection& train_rows, const Selection& val_rows, FitConte
                       "frequencies alone give {:.3f}; "
                       "other settings may help (lacuna tune)",
                       method_->traits().name, validation_->ap, floor));
-    validated_ = std::make_shared<const Validated>(std::move(scores), std::move(truth), std::move(decided));
+    validated_ =
+        std::make_shared<const Validated>(Validated{std::move(scores), std::move(truth), std::move(decided)});
   };
   try {
     method_->fit(train_items, val_items, context);

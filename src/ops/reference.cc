@@ -120,14 +120,15 @@ void ReferenceOps<T>::batch_norm_forward(std::span<const NormForward<T>> jobs,
 // With û = (u - μ) s, s = 1/√(σ² + ε), weights w of sum n:
 //   dγ = Σ w dy û, dβ = Σ w dy, du = γ s (dy - dβ/n - û dγ/n), and the row that stands for many carries w du.
 template <class T>
-void ReferenceOps<T>::batch_norm_backward(std::span<const NormBackward<T>> jobs, const UpdateRule& rule) const {
+void ReferenceOps<T>::batch_norm_backward(std::span<const NormBackward<T>> jobs,
+                                          const UpdateRule& rule) const {
   for (const auto& job : jobs) {
     const auto& [U, saved, gamma, beta, dY, missing] = job;
     const double n = total_weight(U.rows, missing);
     Matrix<T> all_dgamma(1, gamma.value.cols), all_dbeta(1, gamma.value.cols);
     for (std::size_t j = 0; j < gamma.value.cols; ++j) {
       double dgamma = 0, dbeta = 0;
-      const auto hat = [&](std::size_t r) {
+      const auto hat = [&U = U, &saved = saved, j](std::size_t r) {
         return (static_cast<double>(U(r, j)) - static_cast<double>(saved(0, j))) *
                static_cast<double>(saved(1, j));
       };
@@ -183,11 +184,14 @@ void ReferenceOps<T>::layer_norm_forward(std::span<const NormForward<T>> jobs, d
 
 // With û = (u - μ) s and g = γ dy: du = s (g - mean(g) - û mean(g û)), means over the row.
 template <class T>
-void ReferenceOps<T>::layer_norm_backward(std::span<const NormBackward<T>> jobs, const UpdateRule& rule) const {
+void ReferenceOps<T>::layer_norm_backward(std::span<const NormBackward<T>> jobs,
+                                          const UpdateRule& rule) const {
   for (const auto& job : jobs) {
     const auto& [U, saved, gamma, beta, dY, missing] = job;
     const auto d = static_cast<T>(U.cols);
-    const auto hat = [&](std::size_t r, std::size_t j) { return (U(r, j) - saved(r, 0)) * saved(r, 1); };
+    const auto hat = [&U = U, &saved = saved](std::size_t r, std::size_t j) {
+      return (U(r, j) - saved(r, 0)) * saved(r, 1);
+    };
     Matrix<T> dgamma(1, gamma.value.cols), dbeta(1, gamma.value.cols);
     for (std::size_t r = 0; r < U.rows; ++r) {
       T mean_g = 0, mean_gu = 0;
