@@ -26,6 +26,16 @@ package:
 	ninja -C $(BUILD)/package all lacuna_portable
 	tools/package.sh $(BUILD)/package dist
 package-test:
+	@tools/install-packages.sh build package
+	tools/package_test.sh dist
+
+install: build
+	cmake --install $(BUILD)/release $(if $(PREFIX),--prefix $(PREFIX))
+
+clean:
+	rm -rf $(BUILD)
+
+test:
 	@tools/install-packages.sh build test
 	cmake -S . -B $(BUILD)/test -G Ninja -DCMAKE_BUILD_TYPE=Release
 	ninja -C $(BUILD)/test
