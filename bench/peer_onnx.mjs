@@ -3,11 +3,13 @@
 // usage: node peer_onnx.mjs NODE_MODULES MODEL.onnx      prints its port
 import {createServer} from 'node:http';
 import {createRequire} from 'node:module';
+import {availableParallelism} from 'node:os';
 import {join} from 'node:path';
 
 const [modules, model] = process.argv.slice(2);
 const ort = createRequire(join(modules, 'x.js'))('onnxruntime-node');
-const session = await ort.InferenceSession.create(model);
+// By itself it would count the machine's cores, not those that it may run on.
+const session = await ort.InferenceSession.create(model, {intraOpNumThreads: availableParallelism()});
 const server = createServer((request, response) => {
   const parts = [];
   request.on('data', part => parts.push(part));

@@ -188,8 +188,12 @@ def views_of(args, path, results):
                 learn = np.sort(np.concatenate([train, val]))
                 model, filled, sd = (os.path.join(folder, s) for s in ("m.safetensors", "filled.npz", "sd.npz"))
                 start = time.time()
-                lacuna(args, "train", path, "--folds", folds, "--fold", k, "--method", "prior", "--keep-decoders",
-                       "--threads", args.threads, "--out", model)
+                try:
+                    lacuna(args, "train", path, "--folds", folds, "--fold", k, "--method", "prior", "--keep-decoders",
+                           "--threads", args.threads, "--out", model)
+                except subprocess.CalledProcessError:
+                    print(os.path.basename(path), kind, k, "refused: too few rows have two views", flush=True)
+                    continue
                 fitted = time.time()
                 lacuna(args, "recover", model, path, "--folds", folds, "--fold", k, "--part", "test", "--out", filled,
                        "--deviations", sd)

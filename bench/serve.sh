@@ -2,12 +2,14 @@
 # The server's figures beside those of a peer in the same run: onnxruntime behind node's http server. Client and server
 # share the machine; everything goes to 127.0.0.1.
 # usage: bench/serve.sh BUILD [SECONDS]      BUILD: a build with -DLACUNA_BENCH=ON; SECONDS of each measurement (5)
-#        MEMORY_SECONDS=600 bench/serve.sh ...      how long memory is watched at full load, 10 or more (120)
+#        MEMORY_SECONDS=600 bench/serve.sh ...      how long memory is watched at full load, 10 or more (120); 0: not
+#        SETS="emotions corel5k corel5k-bare": what is measured; -bare is without the memory of training rows
 #        PYTHON: one with numpy (/usr/bin/python3); DATA: the folder of the data sets (../shared/data)
 set -eu
 build=$(realpath "$1")
 seconds=${2:-5}
 memory_seconds=${MEMORY_SECONDS:-120}
+sets=${SETS-emotions corel5k corel5k-bare}
 here=$(dirname "$(realpath "$0")")
 data=${DATA:-$here/../../shared/data}
 work=$build/serve
@@ -25,11 +27,15 @@ trap 'for pid in $servers; do kill "$pid" 2>/dev/null || true; done' EXIT INT TE
 quietly() { # COMMAND...: says something if it fails alone
   "$@" > "$work/quiet.log" 2>&1 || { cat "$work/quiet.log" >&2; exit 1; }
 }
-prepare() { # NAME FILE: model, ONNX file and requests
+prepare() { # NAME FILE MEMORY: model, ONNX file and requests
   [ -f "$work/$1.npz" ] || quietly "$lacuna" data convert "$2" "$work/$1.npz"
-  [ -f "$work/$1.safetensors" ] || quietly "$lacuna" train "$work/$1.npz" --epochs 3 --out "$work/$1.safetensors"
+  [ -f "$work/$1.safetensors" ] || quietly "$lacuna" train "$work/$1.npz" --epochs 3 --memory "$3" --out "$work/$1.safetensors"
   quietly "$lacuna" export "$work/$1.safetensors" "$work/$1.onnx"
   "$python" "$here/serve_requests.py" "$work/$1.npz" "$1" "$work" 1 256 > /dev/null
+}
+waits_for() { # PID LOG: a moment, if it is still there
+  kill -0 "$1" || { cat "$2" >&2; exit 1; }
+  sleep .1
 }
 start() { # NAME: sets ours, our_port, peer, peer_port
   rm -f "$work/ours.log" "$work/peer.port" # those of the server before
@@ -41,10 +47,10 @@ start() { # NAME: sets ours, our_port, peer, peer_port
     node "$here/peer_onnx.mjs" "$npm/node_modules" "$work/$1.onnx" > "$work/peer.port" 2> "$work/peer.log" &
     peer=$!
     servers="$servers $peer"
-    while [ ! -s "$work/peer.port" ]; do sleep .1; done
+    while [ ! -s "$work/peer.port" ]; do waits_for "$peer" "$work/peer.log"; done
     peer_port=$(cat "$work/peer.port")
   fi
-  while ! grep -qs '^listening on' "$work/ours.log"; do sleep .1; done
+  while ! grep -qs '^listening on' "$work/ours.log"; do waits_for "$ours" "$work/ours.log"; done
   our_port=$(sed -n 's|^listening on http://127.0.0.1:||p' "$work/ours.log")
 }
 stop() {
@@ -82,27 +88,49 @@ single() { # NAME KIND WHAT RATE: the most of each, then p99 of both at RATE a s
 }
 memory() { awk '/VmRSS/ {print $2}' "/proc/$ours/status"; }
 
-prepare emotions "$data/emotions/emotions.mat"
-start emotions
-single emotions binary "emotions" 7500
-single emotions json "emotions" 5000
-stop
-prepare corel5k "$data/corel5k/corel5k_six_view.mat"
-start corel5k
-single corel5k binary "Corel5k" 1250
-single corel5k json "Corel5k" 200
-stem=$work/corel5k-256-binary
-mine=$(rate "$our_port" "$stem" 4)
-theirs=-
-[ -n "$peer_port" ] && theirs=$(echo "$(rate "$peer_port" "$stem" 4) * 256" | bc -l | cut -d. -f1)
-mine=$(echo "$mine * 256" | bc -l | cut -d. -f1)
-row "Corel5k, batches of 256: rows a second" "$mine" "$theirs"
-whole=$("$build/bench/predict_rate" "$work/corel5k.safetensors" "$work/corel5k.npz" "$seconds")
-row "  share of predict from memory ($whole)" "$(echo "100 * $mine / $whole" | bc) %" "-"
-stop
-start corel5k # a fresh one, so that its memory has not grown before
+corel5k() { # NAME WHAT: single rows and batches
+  start "$1"
+  single "$1" binary "$2" 1250
+  single "$1" json "$2" 200
+  stem=$work/$1-256-binary
+  mine=$(rate "$our_port" "$stem" 4)
+  theirs=-
+  [ -n "$peer_port" ] && theirs=$(echo "$(rate "$peer_port" "$stem" 4) * 256" | bc -l | cut -d. -f1)
+  mine=$(echo "$mine * 256" | bc -l | cut -d. -f1)
+  row "$2, batches of 256: rows a second" "$mine" "$theirs"
+  whole=$("$build/bench/predict_rate" "$work/$1.safetensors" "$work/$1.npz" "$seconds")
+  row "  share of predict from memory ($whole)" "$(echo "100 * $mine / $whole" | bc) %" "-"
+  stop
+}
+for set in $sets; do
+  case $set in
+    emotions)
+      prepare emotions "$data/emotions/emotions.mat" off
+      start emotions
+      single emotions binary "emotions" 7500
+      single emotions json "emotions" 5000
+      stop
+      ;;
+    corel5k)
+      prepare corel5k "$data/corel5k/corel5k_six_view.mat" 1
+      corel5k corel5k "Corel5k, with a memory"
+      ;;
+    corel5k-bare)
+      prepare corel5k-bare "$data/corel5k/corel5k_six_view.mat" off
+      corel5k corel5k-bare "Corel5k"
+      ;;
+    *)
+      echo "serve.sh: there is no set $set" >&2
+      exit 1
+      ;;
+  esac
+done
+[ "$memory_seconds" -gt 0 ] || exit 0
+prepare corel5k "$data/corel5k/corel5k_six_view.mat" 1
+npm=none
+start corel5k # a fresh one, so that its memory has not grown before, and without a peer beside it
 seconds=$memory_seconds
-rate "$our_port" "$work/corel5k-1-binary" 64 > /dev/null &
+rate "$our_port" "$work/corel5k-1-binary" 64 > "$work/memory.rate" &
 load=$!
 sleep 10
 early=$(memory)
@@ -111,4 +139,5 @@ wait "$load"
 late=$(memory)
 row "memory after $memory_seconds s, KB" "$late" "-"
 row "  growth" "$(echo "scale=1; 100 * ($late - $early) / $early" | bc) %" "-"
+row "  requests a second meanwhile" "$(cat "$work/memory.rate")" "-"
 stop

@@ -42,7 +42,8 @@ extern "C" {
 #endif
 
 /* Of this header. A program may ask the library for its own. */
-#define LACUNA_API_VERSION 2 /* 2: lacuna_set_device, lacuna_explain, NaN for items without any view */
+#define LACUNA_API_VERSION 3 /* 2: lacuna_set_device, lacuna_explain, NaN for items without any view
+                                3: lacuna_model_refine, lacuna_model_recover */
 
 LACUNA_API int lacuna_api_version(void);
 LACUNA_API const char *lacuna_version(void); /* "0.2.0" */
@@ -215,6 +216,22 @@ LACUNA_API lacuna_status lacuna_model_decide(const lacuna_model *model, const fl
 LACUNA_API lacuna_status lacuna_model_calibrate(const lacuna_model *model, float *scores, size_t rows,
                                                 lacuna_error **error);
 
+/* What the labels that are known of an item say about its others: moves scores of lacuna_model_predict in place, before
+ * they are calibrated or decided. known (rows, labels), labels in the order of the model: 1, 0, or -1 = unknown. Scores
+ * of known labels, and of items of which none is known, stay as they are. "label_links" of lacuna_model_describe says
+ * how much was gained on validation rows; with weight 0 nothing moves. LACUNA_MISMATCH where the model has not learned
+ * it. */
+LACUNA_API lacuna_status lacuna_model_refine(const lacuna_model *model, const int8_t *known, float *scores,
+                                             size_t rows, lacuna_error **error);
+
+/* A new data set in which the views that items lack are filled in, from the views they have, in the columns of the
+ * training data; what is there is passed on. deviations (may be NULL): the same views, standard deviations of what was
+ * filled in, 0 elsewhere. An item without any view stays without. LACUNA_MISMATCH where the model keeps no decoders:
+ * they are learned where the setting keep-decoders is true. */
+LACUNA_API lacuna_status lacuna_model_recover(const lacuna_model *model, const lacuna_data *data,
+                                              lacuna_data **filled, lacuna_data **deviations,
+                                              lacuna_error **error);
+
 /* What each view adds to the scores of each item (Shapley values): score = base + the sum of the values. In
  * log-odds where the method gives probabilities, otherwise in its own scores. score, base (rows, labels): with all
  * views that an item has, and before any; score is NaN for an item without any. "base" of lacuna_model_describe says
@@ -227,7 +244,7 @@ LACUNA_API lacuna_status lacuna_explain(const lacuna_model *model, const lacuna_
 
 /* {"method", "preset", "version", "fitted", "probabilities", "base", "calibrated", "parameters", "settings": {...},
  *  "views": [{"name", "columns", "column_names"}], "labels": [{"name", "threshold"}], "validation": {...},
- *  "notes": {...}} */
+ *  "label_links": {...}, "recovery": {...}, "notes": {...}} */
 LACUNA_API lacuna_status lacuna_model_describe(const lacuna_model *model, char **json, lacuna_error **error);
 
 /* The program's model files. The same model gives the same bytes. Nothing in a file is trusted. */

@@ -4,6 +4,7 @@
 
 #include <cmath>
 #include <optional>
+#include <set>
 
 #include "base/error.h"
 #include "base/random.h"
@@ -13,6 +14,7 @@
 #include "data/simulate.h"
 #include "methods/blend.h"
 #include "methods/ensemble.h"
+#include "methods/estimate.h"
 #include "methods/model.h"
 #include "temporary.h"
 
@@ -95,11 +97,12 @@ TEST(Blend, WhatIsBetterIsChosenAndNoiseIsNot) {
   const Matrix<std::int8_t> truth = some_truth(300);
   const std::vector<Matrix<float>> values = {noisy(truth, 4, 1), noisy(truth, 100, 2), noisy(truth, 2, 3)};
   const BlendChoice choice = choose_blend(values, truth);
-  EXPECT_EQ(choice.rows, 300u);
+  EXPECT_EQ(choice.rows, 279u);  // the others have no label
   EXPECT_GE(choice.weights[2], choice.weights[0]);
   EXPECT_NEAR(choice.weights[0] + choice.weights[1] + choice.weights[2], 1, 1e-12);
   EXPECT_GT(choice.gain, choice.error);
-  EXPECT_GE(choice.blended, choice.ap[0]);
+  EXPECT_GE(choice.blended, choice.worth[0]);
+  EXPECT_TRUE(choice.by_order);
   // If chance gives noise a share, its line makes it small: what it moves is little beside what the truth moves.
   if (choice.weights[1] > 0) {
     EXPECT_LT(100 * choice.blend.slopes[1], choice.blend.slopes.back());
@@ -114,6 +117,31 @@ TEST(Blend, TheUnitOfACandidateDoesNotMatter) {
   const BlendChoice after = choose_blend(values, truth);
   EXPECT_NEAR(before.blended, after.blended, 1e-3);  // rounding may move a share
   for (std::size_t k = 0; k < 2; ++k) EXPECT_NEAR(before.weights[k], after.weights[k], .1);
+}
+
+// Whoever is better by chance must not take all: the mean of equals is better than each of them.
+TEST(Blend, EqualsShareTheWeight) {
+  const Matrix<std::int8_t> truth = some_truth(60);
+  for (std::uint32_t stream = 10; stream < 40; stream += 3) {
+    std::vector<Matrix<float>> values;
+    for (std::uint32_t k = 0; k < 3; ++k) values.push_back(noisy(truth, 4, stream + k));
+    const BlendChoice choice = choose_blend(values, truth);
+    for (const double weight : choice.weights) EXPECT_GT(weight, .05) << stream;
+    EXPECT_GT(choice.blended, std::ranges::max(choice.worth)) << stream;
+  }
+}
+
+// The order of one label is always right, so its probability is judged.
+TEST(Blend, OneLabelIsJudgedByLogLoss) {
+  Matrix<std::int8_t> truth(200, 1);
+  for (std::size_t i = 0; i < 200; ++i)
+    truth(i, 0) = i % 7 == 6 ? kUnknown : static_cast<std::int8_t>(i % 3 == 0);
+  const BlendChoice choice = choose_blend(std::vector{noisy(truth, 20, 1), noisy(truth, 2, 2)}, truth);
+  EXPECT_FALSE(choice.by_order);
+  EXPECT_EQ(choice.rows, 172u);
+  EXPECT_GT(choice.weights[1], .9);
+  EXPECT_GT(choice.worth[1], choice.worth[0] + .1);
+  EXPECT_GT(choice.gain, 3 * choice.error);
 }
 
 TEST(Blend, FewRowsLeaveTheFirstAlone) {
@@ -143,17 +171,21 @@ TEST(Auto, IsOneModelWithTheSameBitsForAnyThreads) {
   EXPECT_TRUE(read_text(folder / "one") == read_text(folder / "again"));
 
   const nlohmann::json choice = choice_of(loaded.method());
-  ASSERT_EQ(choice["members"].size(), 6u);
+  ASSERT_EQ(choice["members"].size(), 8u);
   double sum = 0;
   for (const auto& member : choice["members"]) {
     if (member.contains("weight")) sum += member["weight"].get<double>();
     EXPECT_NE(member.contains("left_out"), member.value("weight", 0.) > 0) << member;
   }
   EXPECT_NEAR(sum, 1, 1e-9);
+  std::set<std::string> names;  // each tells its member from the others
+  for (const auto& member : choice["members"]) names.insert(member["member"].get<std::string>());
+  EXPECT_EQ(names.size(), 8u);
+  EXPECT_TRUE(names.contains("lacuna (prepare=auto)"));
   EXPECT_TRUE(choice["crossed"].get<bool>());
-  EXPECT_EQ(choice["judged_rows"], 60);
+  EXPECT_EQ(choice["judged_rows"], 54);  // the others have labels of one kind alone
   EXPECT_TRUE(std::ranges::any_of(context.remarks, [](const std::string& text) {
-    return text.find("chosen on 60 rows") != std::string::npos;
+    return text.find("chosen on 54 rows") != std::string::npos;
   }));
 }
 
@@ -164,9 +196,9 @@ TEST(Auto, ResumesToTheSameBits) {
   Interrupted context;
   fit(whole, data, context);
   const Matrix<float> scores = whole.predict(data);
-  // Three networks of two epochs, on all rows and then on parts of them.
-  ASSERT_EQ(context.epochs, 3 * 2 * 4);
-  for (const int stop : {1, 3, 6, 7, 12, 23}) {
+  // Four networks of two epochs and the iterations of LVSL, on all rows and then without each of five parts of them.
+  ASSERT_GT(context.epochs, 4 * 2 * 6);
+  for (const int stop : {1, 3, 6, 7, 12, 23, 40, context.epochs - 1}) {
     Interrupted first;
     first.path = folder / "checkpoint";
     first.stop_after = stop;
@@ -190,7 +222,7 @@ TEST(Auto, ABudgetIsSpentInOrderAndByEstimates) {
   std::size_t beyond = 0;
   for (const auto& member : choice["members"])
     beyond += member.value("left_out", std::string()).starts_with("beyond the budget");
-  EXPECT_EQ(beyond, 5u);
+  EXPECT_EQ(beyond, 7u);
   EXPECT_FALSE(choice["crossed"].get<bool>());
 
   // The first alone is `best` with the same seed, put through one line: the same order of labels.
@@ -250,6 +282,9 @@ TEST(Auto, OddDataGiveAModel) {
     Remarks context;
     fit(model, data, context, odd.hold_out);
     finite(model, data);
+    if (odd.rows >= 20) {
+      EXPECT_EQ(choice_of(model.method())["measure"], odd.labels == 1 ? "1 - log loss" : "AP");
+    }
     const TemporaryDirectory folder;
     model.save(folder / "odd");
     EXPECT_TRUE(same(Model::load(folder / "odd").predict(data), model.predict(data)));
@@ -274,8 +309,33 @@ TEST(Auto, ValuesOfAllViewsAreTheLogOddsOfTheScore) {
     EXPECT_NEAR(1 / (1 + std::exp(-values.values()[i])), scores.values()[i], 2e-6f);
 }
 
-std::unique_ptr<Method> with_candidates(std::vector<MemberSpec> specs) {
-  return make_ensemble(make_method("lacuna"), "auto", std::move(specs), Choosing{600});
+std::unique_ptr<Method> with_candidates(std::vector<MemberSpec> specs, double seconds = 600) {
+  return make_ensemble(make_method("lacuna"), "auto", std::move(specs), Choosing{seconds});
+}
+
+struct Counting : FitContext {
+  std::int64_t fits = 0;
+  bool after_epoch(const EpochRecord& record, FunctionRef<void(Tensors&)>) override {
+    fits = record.members;
+    return true;
+  }
+};
+
+TEST(Auto, TheBudgetSaysIntoHowManyPartsRowsAreDivided) {
+  const Dataset data = small_data();
+  const LearningRows rows = learning_rows(select_all(data), .2, 1);
+  const Preparation preparation = Preparation::fit(rows.learn, {});
+  const std::vector<int> source = {0, 1, 2};
+  const Items train = preparation.apply(rows.learn, source, true),
+              val = preparation.apply(rows.val, source, true);
+  const MemberSpec one{{{"epochs", "1"}, {"embedding", "6"}, {"width", "0.01"}}},
+      other{{{"epochs", "1"}, {"embedding", "5"}, {"width", "0.01"}}};
+  const double seconds = with_candidates({one, other})->cost(fit_size(train)).core_seconds;
+  for (const auto& [budget, fits] : {std::pair{6., 2 + 2 * 5}, {4., 2 + 2 * 3}, {2., 2}}) {
+    Counting context;
+    with_candidates({one, other}, budget * seconds)->fit(train, val, context);
+    EXPECT_EQ(context.fits, fits) << budget;
+  }
 }
 
 TEST(Auto, ACandidateThatFailsIsLeftOutWithAWord) {

@@ -176,6 +176,13 @@ TEST(Options, ParseHelpAndErrors) {
   EXPECT_NE(message({"f", "--missing-views", "1.5"}).find("from 0 to 1"), std::string::npos);
   EXPECT_NE(message({"f", "--kind", "c"}).find("one of a, b"), std::string::npos);
   EXPECT_NE(message({"f", "g"}).find("too many"), std::string::npos);
+  options.add("budget", kind, "how long");
+  for (const char* name : {"--missing-views", "--repeats", "--kind", "--budget"}) {
+    EXPECT_NE(message({"f", name, ""}).find(std::string(name) + " is empty"), std::string::npos);
+    EXPECT_NE(message({"f", std::string(name) + "="}).find(std::string(name) + " is empty"),
+              std::string::npos);
+  }
+  EXPECT_NE(message({""}).find("DATA is empty"), std::string::npos);
   EXPECT_NE(options.help().find("share to hide (ρ) [0.5]"), std::string::npos);
 }
 

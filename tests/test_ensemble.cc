@@ -55,10 +55,18 @@ struct Interrupted : FitContext {
   std::optional<Tensors> state;
   std::set<std::int64_t> seen;
   std::int64_t members = 0;
-  bool after_epoch(const EpochRecord& record, FunctionRef<void(Tensors&)> snapshot) override {
+  std::size_t at_once = 1;
+  std::vector<std::pair<std::int64_t, std::int64_t>> told;  // member, epoch
+  std::size_t fits_at_once(double) const override { return at_once; }
+  void earlier_epoch(const EpochRecord& record) override {
     seen.insert(record.member);
+    told.emplace_back(record.member, record.epoch);
     members = record.members;
-    if (++epochs != stop_after) return true;
+    ++epochs;
+  }
+  bool after_epoch(const EpochRecord& record, FunctionRef<void(Tensors&)> snapshot) override {
+    earlier_epoch(record);
+    if (stop_after < 0 || epochs < stop_after) return true;
     Tensors file;
     snapshot(file);
     file.write(path);
@@ -99,6 +107,52 @@ TEST(Ensemble, DistilledIsOneModelAndResumesToTheSameBits) {
     Model resumed = small_model("distilled", "0");
     fit(resumed, data, second);
     EXPECT_EQ(second.epochs, 2 * fits - stop);
+    EXPECT_TRUE(same(resumed.predict(data), scores)) << "stopped after " << stop << " epochs";
+  }
+}
+
+// Small networks share a GPU. Records come in the order of fits one after the other, and so does the model.
+TEST(Ensemble, FitsAtTheSameTimeAreTheSameModel) {
+  const Dataset data = small_data();
+  const TemporaryDirectory folder;
+  Model alone = small_model("distilled", "0");
+  Interrupted context;
+  fit(alone, data, context);
+  alone.save(folder / "alone");
+  for (const std::size_t at_once : {2, 4, 20}) {
+    Model model = small_model("distilled", "0");
+    Interrupted together;
+    together.at_once = at_once;
+    fit(model, data, together);
+    EXPECT_EQ(together.told, context.told) << at_once;
+    model.save(folder / "together");
+    EXPECT_TRUE(read_text(folder / "alone") == read_text(folder / "together")) << at_once;
+  }
+  const Matrix<float> scores = alone.predict(data);
+  for (const int stop : {1, 2, 6, 7, context.epochs - 1}) {
+    Interrupted first;
+    first.path = folder / "checkpoint";
+    first.stop_after = stop;
+    first.at_once = 4;
+    Model model = small_model("distilled", "0");
+    bool stopped = false;  // fits that are over before their turn cannot be stopped
+    try {
+      fit(model, data, first);
+    } catch (const Stop&) {
+      stopped = true;
+    }
+    EXPECT_TRUE(stopped || stop > 2);
+    if (!stopped) {
+      EXPECT_EQ(first.epochs, context.epochs);
+      EXPECT_TRUE(same(model.predict(data), scores));
+      continue;
+    }
+    Interrupted second;
+    second.state = Tensors::read(folder / "checkpoint");
+    second.at_once = 3;
+    Model resumed = small_model("distilled", "0");
+    fit(resumed, data, second);
+    EXPECT_EQ(first.epochs + second.epochs, context.epochs);
     EXPECT_TRUE(same(resumed.predict(data), scores)) << "stopped after " << stop << " epochs";
   }
 }

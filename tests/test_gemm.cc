@@ -364,6 +364,29 @@ TEST_P(Products, MultiplyAgreesWithReference) {
     }
 }
 
+// Which items wait together must not show in what each of them gets.
+TEST_P(Products, ARowHasTheSameBitsWhateverRowsAreBesideIt) {
+  if (precision() == Precision::bf16) GTEST_SKIP() << "multiply is f32 alone";
+  Random random(5, Purpose::test);
+  for (const Shape& shape :
+       {Shape{61, 700, 300, 1}, Shape{600, 90, 33, 0}, Shape{40, 2500, 16, 0}, Shape{13, 130, 1024, 0}})
+    for (Transpose transpose : {Transpose::none, Transpose::right}) {
+      const bool right = transpose == Transpose::right;
+      const Strided A(shape.n, shape.in, shape.gap, random),
+          B(right ? shape.out : shape.in, right ? shape.in : shape.out, shape.gap, random);
+      Strided whole(shape.n, shape.out, shape.gap);
+      multiply(A.view, B.view, transpose, false, whole.view);
+      for (const std::size_t count : {1, 2, 3, 5, 8, 11}) {
+        const std::size_t begin = random.below(static_cast<std::uint32_t>(shape.n - count + 1));
+        Strided part(count, shape.out, shape.gap);
+        multiply(A.view.slice(begin, count), B.view, transpose, false, part.view);
+        for (std::size_t i = 0; i < count; ++i)
+          ASSERT_TRUE(std::ranges::equal(part.view.row(i), whole.view.row(begin + i)))
+              << shape.text() << " rows from " << begin << ", " << count;
+      }
+    }
+}
+
 // Results as bytes, for comparison over thread counts.
 std::vector<float> all_results(const Shape& shape, float zeros, Precision precision) {
   Random random(4, Purpose::test);

@@ -180,8 +180,8 @@ TEST_F(KnownLabelsProgram, EveryFormOfTextTellsWhatIsKnown) {
 TEST_F(KnownLabelsProgram, ABadLineSaysWhatIsWrong) {
   const std::pair<const char*, const char*> cases[] = {
       {R"({"beech": 1})", "the model has no label 'beech'"},
-      {R"({"sea": 1, "sea": 0})", "the key \"sea\" comes twice"},
-      {R"(["sea", "sea"])", "comes twice"},
+      {R"({"sea": 1, "sea": 0})", "label 'sea' comes twice in \"labels\""},
+      {R"(["sea", "sea"])", "label 'sea' comes twice in \"labels\""},
       {R"({"sea": 2})", "label 'sea' is 1, 0, true, false or null (unknown), found '2'"},
       {R"({"sea": "yes"})", "label 'sea' is 1, 0"},
       {R"("sea")", "\\\"labels\\\" is an object"},

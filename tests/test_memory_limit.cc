@@ -3,6 +3,7 @@
 
 #include <chrono>
 #include <filesystem>
+#include <regex>
 #include <thread>
 
 #include "base/files.h"
@@ -136,13 +137,25 @@ TEST_F(MemoryLimit, WhatCannotWorkIsSaid) {
   refused({"--memory-limit", ""}, 2, "is empty");
   refused({"--memory-limit", "1G", "--prepared", data}, 2, "write elsewhere");
   refused({"--memory-limit", "1G", "--prepared", data + "/rows"}, 2, "lies inside the input");
-  refused({"--memory-limit", "40M"}, 1, "allow more");
+  refused({"--memory-limit", "40M"}, 1, "the memory limit is 42 MB: allow more");  // by the estimate
+  EXPECT_FALSE(fs::exists(folder_ / "m.safetensors.prepared"));
   ASSERT_EQ(run({"data", "convert", data, folder_ / "data.csv"}).code, 0);
   refused({"--memory-limit", "1G"}, 2, "lacuna data convert", folder_ / "data.csv");
   const Ended other =
       run({"train", data, "--method", "naim3l", "--memory-limit", "1G", "--out", folder_ / "m"});
   EXPECT_EQ(other.code, 2);
   EXPECT_NE(other.err.find("naim3l needs all rows in memory"), std::string::npos) << other.err;
+}
+
+// What the estimate does not foresee: both numbers are told, and what was prepared does not stay behind.
+TEST_F(MemoryLimit, WhereMemoryRunsOutNothingIsLeft) {
+  const std::string data = simulated({"--rows", "9000", "--sizes", "900,500,300"});
+  const Ended ended =
+      run(training(data, "m.safetensors", {"--memory-limit", "160M", "--keep-decoders", "--epochs", "1"}));
+  EXPECT_EQ(ended.code, 1) << ended.err;
+  EXPECT_TRUE(std::regex_search(ended.err, std::regex("had taken [1-9][0-9.]* MB of 168 MB and needed more")))
+      << ended.err;
+  EXPECT_FALSE(fs::exists(folder_ / "m.safetensors.prepared"));
 }
 
 }  // namespace

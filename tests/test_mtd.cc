@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <cstdlib>
 #include <map>
 
 #include "data/label_graph.h"
@@ -388,6 +389,68 @@ TEST(SoftLabels, KnownLabelsHaveASay) {
     });
     EXPECT_EQ(moved > 0, weight > 0);
   }
+}
+
+// Elsewhere, with so much room for data; counts what lies in memory that the host reads too.
+class Elsewhere final : public OnHost<Engine> {
+ public:
+  explicit Elsewhere(std::size_t room) : room_(room) {}
+  int place() const override { return 7; }
+  std::size_t room() const override { return room_; }
+  std::shared_ptr<void> allocate_mapped(std::size_t bytes) const override {
+    mapped_bytes += bytes;
+    return allocate(bytes);
+  }
+  mutable std::size_t mapped_bytes = 0;
+
+ private:
+  std::size_t room_;
+};
+
+TEST(ItemsAway, ViewsThatDoNotFitStayInMappedMemory) {
+  const Items items = random_items({.rows = 37, .columns = {21, 40, 9}, .labels = 19}, 5);
+  const std::size_t bytes[] = {37 * 21 * 4, 37 * 40 * 4, 37 * 9 * 4};
+  const std::pair<std::size_t, std::size_t> cases[] = {{0, bytes[0] + bytes[1] + bytes[2]},
+                                                       {bytes[0], bytes[1] + bytes[2]},
+                                                       {bytes[0] + bytes[2], bytes[1]},
+                                                       {bytes[1] - 1, bytes[1]},
+                                                       {1 << 30, 0}};
+  for (const auto& [room, mapped] : cases) {
+    const Elsewhere engine(room);
+    const Items copy = items;
+    for (std::size_t v = 0; v < 3; ++v) {
+      const MatrixView<const float> X = copy.X_on(engine, v);
+      ASSERT_EQ(X.rows, 37u);
+      for (std::size_t r = 0; r < X.rows; ++r)
+        EXPECT_TRUE(std::ranges::equal(X.row(r), items.X[v].row(r))) << room << " view " << v << " row " << r;
+    }
+    EXPECT_EQ(engine.mapped_bytes, mapped) << room;
+  }
+}
+
+// The same steps to the same bits, whether the rows are in the GPU's memory or on the other side of the bus.
+TEST(ItemsAway, AGpuReadsRowsFromTheHost) {
+  if (!cuda_absence().empty()) GTEST_SKIP() << cuda_absence();
+  const auto options = small_options("repaired", {});
+  Matrix<float> scores[2];
+  for (const bool far : {false, true}) {
+    if (far) setenv("LACUNA_GPU_DATA", "0", 1);
+    const Items items = random_items({.rows = 37, .columns = {21, 40, 9}, .labels = 19}, 5);
+    const auto network = make_network<float>(options, network_shape_of(items), 3, make_cuda_ops(0, Precision::bf16));
+    network->keep({});
+    UpdateRule rule;
+    rule.optimiser = Optimiser::sgd;
+    rule.rate = .1;
+    const auto rows = all_rows(items);
+    for (std::uint32_t step = 0; step < 4; ++step) {
+      rule.step = step + 1;
+      network->step({&items, std::span(rows).subspan(step * 9, 9), 11, 0, step}, rule);
+    }
+    scores[far] = Matrix<float>(items.rows(), items.labels());
+    network->predict(items, scores[far]);
+    unsetenv("LACUNA_GPU_DATA");
+  }
+  EXPECT_TRUE(std::ranges::equal(scores[0].values(), scores[1].values()));
 }
 
 TEST(LabelWeights, RareLabelsWeighMoreAndTheMeanIsOne) {

@@ -186,6 +186,7 @@ TEST_F(Onnx, EveryPresetAndMethodThatIsANetwork) {
   cases.push_back(make_case("memory-early", data,
                             kSmall + std::vector<std::string>{"--fusion", "early", "--gamma", "0", "--memory",
                                                               "1.5", "--memory-rows", "50"}));
+  cases.push_back(make_case("blend", data, kSmall + std::vector<std::string>{"--preset", "auto", "--members", "1"}));
   cases.push_back(make_case("top", data, kSmall + std::vector<std::string>{"--aim", "top=3"}));
   judge(cases);
 }

@@ -128,6 +128,39 @@ TEST_F(RecoverProgram, AFoldsHiddenViewsAreRecovered) {
   EXPECT_EQ(document["recovered"], missing);
 }
 
+// Without ids nothing but their order tells rows apart.
+TEST_F(RecoverProgram, RowsOfAFoldComeInTheOrderOfTheData) {
+  Dataset nameless = *data_;
+  nameless.ids.clear();
+  write_dataset(nameless, path("nameless.npz"));
+  ASSERT_EQ(run({"data", "mask", path("nameless.npz"), path("order.npz"), "--repeats", "1"}).code, 0);
+  const Folds folds = read_folds(path("order.npz"));
+  for (const char* part : {"test", "all"}) {
+    ASSERT_EQ(recover({"--folds", path("order.npz"), "--fold", "0", "--part", part, "--out", path("ordered")},
+                      "nameless.npz")
+                  .code,
+              0);
+    std::vector<std::uint32_t> rows = folds.part_rows(0, part_from_name(part));
+    std::ranges::sort(rows);
+    const Dataset filled = read_dataset(path("ordered"));
+    ASSERT_EQ(filled.rows, rows.size());
+    for (std::size_t i = 0; i < rows.size(); ++i)
+      for (std::size_t j = 0; j < 5; ++j) ASSERT_EQ(filled.labels(i, j), data_->labels(rows[i], j)) << part;
+  }
+}
+
+TEST_F(RecoverProgram, EmptyCellsAreCounted) {
+  std::filesystem::create_directory(path("cells"));
+  std::ofstream(path("cells/") + data_->views[2].name + ".csv")
+      << "id,a,b,c,d,e,f,g\nx,1,,3,4,5,6,7\ny,1,2,3,4,,,7\n";
+  const Ended ended = recover({"--empty", "mean", "--out", path("whole"), "--json"}, "cells");
+  ASSERT_EQ(ended.code, 0) << ended.err;
+  EXPECT_EQ(nlohmann::json::parse(ended.out)["empty_cells"], 3);
+  const Ended told = recover({"--empty", "mean", "--out", path("whole")}, "cells");
+  EXPECT_NE(told.err.find("empty cells in views that are there: 3; they hold the means"), std::string::npos)
+      << told.err;
+}
+
 TEST_F(RecoverProgram, LinesComeInAndGoOut) {
   std::ofstream(path("items.jsonl")) << R"({"id": "x", "views": {")" << data_->views[0].name
                                      << R"(": [1,2,3,4,5,6,7,8,9,10,11,12]}})"
@@ -150,12 +183,46 @@ TEST_F(RecoverProgram, LinesComeInAndGoOut) {
   EXPECT_EQ(lines[2]["line"], 3);
 }
 
+// Which lines wait together must not show in what an item gets.
+TEST_F(RecoverProgram, ALineGetsTheSameBytesAloneAndAmongOthers) {
+  const auto lines = [&](std::size_t begin, std::size_t end) {
+    std::string text;
+    for (std::size_t i = begin; i < end; ++i) {
+      nlohmann::json views = nlohmann::json::object();
+      for (std::size_t v = 0; v < 3; ++v) {
+        if (!data_->has(i, v)) continue;
+        std::vector<float> row(data_->views[v].columns());
+        data_->views[v].copy_row(i, row);
+        views[data_->views[v].name] = row;
+      }
+      text += nlohmann::json{{"id", data_->ids[i]}, {"views", views}}.dump() + "\n";
+    }
+    std::ofstream(path("some.jsonl")) << text;
+    const Ended ended = recover({"--out", path("some.out.jsonl")}, "some.jsonl");
+    EXPECT_EQ(ended.code, 0) << ended.err;
+    return read_text(path("some.out.jsonl"));
+  };
+  std::string alone, by_three, by_seven;
+  for (std::size_t i = 0; i < 21; ++i) alone += lines(i, i + 1);
+  for (std::size_t i = 0; i < 21; i += 3) by_three += lines(i, i + 3);
+  for (std::size_t i = 0; i < 21; i += 7) by_seven += lines(i, i + 7);
+  const std::string together = lines(0, 21);
+  EXPECT_EQ(alone, together);
+  EXPECT_EQ(by_three, together);
+  EXPECT_EQ(by_seven, together);
+}
+
 TEST_F(RecoverProgram, MistakesAreNamed) {
   ASSERT_EQ(run({"train", path("data.npz"), "--method", "prior", "--out", path("bare")}).code, 0);
   expect_refused(run({"recover", path("bare"), path("data.npz"), "--out", path("x")}), 4, "--keep-decoders");
   EXPECT_FALSE(std::filesystem::exists(path("x")));
   expect_refused(recover({"--out", path("x.jsonl")}), 2, "lines of JSON");
   expect_refused(recover({"--out", path("x.arff")}), 2, "only read");
+  expect_refused(recover({"--out", path("x.npx")}), 2, "no data set ends with .npx");
+  expect_refused(run({"data", "convert", path("data.npz"), path("x.parquet")}), 2, "ends with .parquet");
+  EXPECT_FALSE(std::filesystem::exists(path("x.parquet")));
+  ASSERT_EQ(run({"data", "convert", path("data.npz"), path("folder.v2/")}).code, 0);
+  EXPECT_EQ(read_dataset(path("folder.v2")).rows, 300u);
   expect_refused(recover({"--out", path("x"), "--deviations", path("x")}), 2, "same file");
   expect_refused(recover({"--out", path("x"), "--strict"}), 2, "--strict has no effect");
   expect_refused(recover({"--out", path("data.npz")}), 2, "data.npz");
@@ -176,11 +243,11 @@ TEST_F(RecoverProgram, ANativeFolderIsFilledInAStream) {
   Dataset repeated = select_rows(large, rows);
   for (std::size_t i = 0; i < repeated.ids.size(); ++i) repeated.ids[i] += fmt::format("/{}", i);
   write_dataset(repeated, path("large"));
-  const Ended a = recover({"--out", path("small.out"), "--threads", "1"}, "small"),
-              b = recover({"--out", path("large.out"), "--threads", "1"}, "large");
+  const Ended a = recover({"--out", path("small-out"), "--threads", "1"}, "small"),
+              b = recover({"--out", path("large-out"), "--threads", "1"}, "large");
   ASSERT_EQ(a.code, 0) << a.err;
   ASSERT_EQ(b.code, 0) << b.err;
-  EXPECT_EQ(read_dataset(path("large.out")).rows, 12000u);
+  EXPECT_EQ(read_dataset(path("large-out")).rows, 12000u);
 #ifndef __SANITIZE_ADDRESS__  // which keeps freed memory
   EXPECT_LT(b.peak_bytes, a.peak_bytes + (24u << 20));
 #endif
@@ -211,6 +278,44 @@ TEST_F(RecoverProgram, UnknownLabelsBecomeProbabilities) {
   EXPECT_EQ(document["filled"], 1500 - known);
   for (const auto& entry : std::filesystem::directory_iterator(path("")))
     EXPECT_EQ(entry.path().filename().string().find(".part"), std::string::npos) << entry.path();
+}
+
+TEST_F(RecoverProgram, WhereNothingIsUnknownNothingIsLearned) {
+  Dataset known = *data_;
+  Matrix<std::int8_t> Y(300, 5);
+  for (std::size_t i = 0; i < 300; ++i)
+    for (std::size_t j = 0; j < 5; ++j) Y(i, j) = static_cast<std::int8_t>((i + j) % 3 == 0);
+  known.labels = std::move(Y);
+  write_dataset(known, path("known.npz"));
+  const Ended ended = run({"complete", path("known.npz"), "--out", path("known.csv"), "--json"});
+  ASSERT_EQ(ended.code, 0) << ended.err;
+  EXPECT_EQ(nlohmann::json::parse(ended.out)["filled"], 0);
+  EXPECT_NE(ended.err.find("no label is unknown: nothing is learned"), std::string::npos) << ended.err;
+  EXPECT_EQ(ended.err.find("part 1"), std::string::npos) << ended.err;
+  const std::string text = read_text(path("known.csv"));
+  EXPECT_NE(text.find("\nitem 4,0,0,1,0,0\n"), std::string::npos) << text.substr(0, 200);
+}
+
+// One validation row, whose known labels are all alike, calibrates nothing.
+TEST_F(RecoverProgram, AFewRowsAreCompletedByTheLabelsShares) {
+  std::vector<std::uint32_t> rows;
+  for (std::uint32_t i = 0; i < 12; ++i) rows.push_back(i);
+  Dataset few = select_rows(*data_, rows);
+  Matrix<std::int8_t> Y(12, 5);
+  for (std::size_t i = 0; i < 12; ++i)
+    for (std::size_t j = 0; j < 5; ++j)
+      Y(i, j) = (i + j) % 5 == 0 ? kUnknown : static_cast<std::int8_t>(i % 2);
+  few.labels = std::move(Y);
+  write_dataset(few, path("few.npz"));
+  const Ended ended = run({"complete", path("few.npz"), "--method", "linear", "--out", path("few.npy")});
+  ASSERT_EQ(ended.code, 0) << ended.err;
+  EXPECT_NE(ended.err.find("nothing can be calibrated"), std::string::npos) << ended.err;
+  const Array array = read_npy(path("few.npy"));
+  const auto* p = reinterpret_cast<const float*>(array.bytes.data());
+  for (std::size_t k = 0; k < 60; ++k) {
+    const bool unknown = (k / 5 + k % 5) % 5 == 0;
+    EXPECT_EQ(p[k] > 0 && p[k] < 1, unknown) << k;
+  }
 }
 
 // A label changes nothing in the part that it lies in, but for the unknown labels of its own item.

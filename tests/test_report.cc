@@ -81,6 +81,36 @@ std::size_t count(const std::string& text, const std::string& part) {
   return found;
 }
 
+// Cells of networks run at the same time where a GPU is shared; each is the same whoever runs beside it.
+TEST(Work, CellsAtTheSameTimeHaveTheSameResults) {
+  const TemporaryDirectory directory;
+  const std::string path = directory / "data.npz";
+  write_dataset(evil_data(3), path);
+  BenchOptions options = BenchOptions::defaults(Experiment::table);
+  options.data = {path};
+  options.methods = {"dicnet", "mtd", "prior"};
+  options.set = {"epochs=2"};
+  options.mask.repeats = 3;
+  std::map<std::string, std::string> alone;
+  for (const std::size_t at_once : {1, 4}) {
+    options.at_once = at_once;
+    options.out = directory / std::to_string(at_once);
+    Shelf shelf;
+    const Plan plan = make_plan(Experiment::table, options, "lacuna bench table", shelf);
+    CellStore store(options.out);
+    const auto cells = distinct_cells({&plan, 1});
+    const BenchOutcome outcome = work_off(cells, options, store, shelf, [](const BenchProgress&) {});
+    EXPECT_EQ(outcome.done, 9u);
+    EXPECT_EQ(outcome.ran, 9u);
+    for (const auto* cell : cells)
+      for (const char* file : {"spec.json", "result.json"}) {
+        const std::string text = read_text(store.cell_path(cell->id) + "/" + file);
+        if (at_once == 1) alone[cell->id + file] = text;
+        EXPECT_TRUE(alone[cell->id + file] == text) << cell->id << " " << file;
+      }
+  }
+}
+
 TEST(Escaping, EveryFormKeepsItsMarkupClean) {
   EXPECT_EQ(escape_xml("<a href=\"x\">&'\n\x02"), "&lt;a href=&quot;x&quot;&gt;&amp;&#39;&#10;\xEF\xBF\xBD");
   EXPECT_EQ(

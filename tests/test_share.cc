@@ -46,7 +46,8 @@ class Share : public testing::Test {
 // Started three times at once, one of them killed once there is something to lose.
 TEST_F(Share, ProcessesLearnOneModelTogether) {
   for (const std::vector<std::string>& kind :
-       {std::vector<std::string>{"--members", "5"}, std::vector<std::string>{"--preset", "distilled"}}) {
+       {std::vector<std::string>{"--members", "5"}, std::vector<std::string>{"--preset", "distilled"},
+        std::vector<std::string>{"--preset", "auto"}}) {
     const std::string whole = kind[1] + ".whole", shared = kind[1] + ".shared";
     const Ended alone = run(train(whole, kind));
     ASSERT_EQ(alone.code, 0) << alone.err;

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Whatever runs in several threads, under the thread sanitizer: training, predictions from eight threads, experiments in
-four processes, and the server under load while its model is replaced, until SIGTERM. Fails on any report.
+"""Whatever runs in several threads, under the thread sanitizer: training, gaps that are filled, predictions from eight
+threads, experiments in four processes, and the server under load while its model is replaced, until SIGTERM. Fails on any report.
 
 usage: tools/test_threads.py BUILD      (a build with -DLACUNA_SANITIZE=thread)
 """
@@ -53,6 +53,26 @@ def training(build, work):
         train(lacuna, work, "net.safetensors", "--method", method, "--epochs", 1)
     for method in ("naim3l", "imvwl", "cdmm", "lvsl", "glocal", "dm2l", "linear", "mlknn"):
         train(lacuna, work, "net.safetensors", "--method", method)
+
+
+def gaps(build, work):
+    """Rows read ahead from files, candidates of a portfolio, views and labels filled in."""
+    lacuna, data = build / "lacuna", work / "rows"
+    simulate(lacuna, work)
+    quiet(work, lacuna, "data", "mask", work / "data.npz", work / "folds.npz", "--repeats", 1)
+    fold = ["--folds", work / "folds.npz", "--fold", 0]
+    quiet(work, lacuna, "data", "convert", work / "data.npz", data)
+    # The sanitizer's own memory counts: the limit is there to have rows in files, not to be reached.
+    quiet(work, lacuna, "train", data, "--out", work / "net.safetensors", "--threads", 4, "--epochs", 2, "--memory-limit", "900T",
+          "--shuffle-window", 64)
+    train(lacuna, work, "net.safetensors", "--preset", "auto", "--epochs", 1, "--budget", "1h", *fold)
+    train(lacuna, work, "net.safetensors", "--epochs", 2, "--memory", 1, "--keep-decoders", *fold)
+    quiet(work, lacuna, "predict", work / "net.safetensors", work / "data.npz", "--known-labels", "--out", work / "scores.npz",
+          "--threads", 4)
+    quiet(work, lacuna, "explain", work / "net.safetensors", work / "data.npz", "--out", work / "why.csv", "--threads", 4)
+    quiet(work, lacuna, "recover", work / "net.safetensors", work / "data.npz", *fold, "--out", work / "filled", "--threads", 4)
+    quiet(work, lacuna, "complete", work / "data.npz", *fold, "--out", work / "labels.csv", "--epochs", 1, "--parts", 2,
+          "--threads", 4)
 
 
 def predictions(build, work):
@@ -226,6 +246,7 @@ def faults(build, work):
 
 
 STEPS = {"training with four threads": training,
+         "gaps filled and rows in files": gaps,
          "predictions from eight threads": predictions,
          "experiments in four processes": experiments,
          "the server under load": serving,

@@ -11,7 +11,7 @@ import re
 from ctypes import CFUNCTYPE, POINTER, Structure, byref, c_char_p, c_double, c_int, c_int64, c_size_t, c_uint64, c_void_p
 from typing import Any, Iterable, Mapping, Optional
 
-API_VERSION = 2
+API_VERSION = 3
 F32, F64 = 1, 2
 
 
@@ -92,6 +92,8 @@ _FALLIBLE = {
     "lacuna_model_predict": [c_void_p, c_void_p, c_void_p],
     "lacuna_model_decide": [c_void_p, c_void_p, c_size_t, c_void_p],
     "lacuna_model_calibrate": [c_void_p, c_void_p, c_size_t],
+    "lacuna_model_refine": [c_void_p, c_void_p, c_void_p, c_size_t],
+    "lacuna_model_recover": [c_void_p, c_void_p, _OUT, _OUT],
     "lacuna_explain": [c_void_p] * 5,
     "lacuna_model_describe": [c_void_p, _OUT],
     "lacuna_model_save": [c_void_p, c_char_p],

@@ -2,11 +2,12 @@
 from __future__ import annotations
 
 import os
+from ctypes import byref, c_void_p
 from typing import Any, Callable, Mapping, Optional, Sequence
 
 import numpy as np
 
-from . import _fit, _native, _views, metrics
+from . import _fit, _known, _native, _views, metrics
 from ._parameters import Estimator, not_fitted, python_name, with_settings
 from .data import Dataset
 from .explain import Explanation
@@ -145,58 +146,71 @@ class Classifier(Estimator):
         _native.call("lacuna_model_predict", self._fitted(), data, scores.ctypes.data)
         return scores
 
-    def _raw(self, Xs: Any) -> "tuple[np.ndarray, Any]":
-        self._fitted()
+    def _raw(self, Xs: Any, known_labels: Any = None) -> "tuple[np.ndarray, Any, Optional[np.ndarray]]":
+        """Scores, the ids of the items, and what is known of their labels."""
+        model = self._fitted()
         data, rows, index = self._table(Xs)
-        return self._scores(data, rows), index
+        known = None if known_labels is None else _known.known(known_labels, self.classes_, rows, index)
+        scores = self._scores(data, rows)
+        if known is not None:
+            _native.call("lacuna_model_refine", model, known.ctypes.data, scores.ctypes.data, rows)
+        return scores, index, known
 
-    def _probability(self, scores: np.ndarray) -> np.ndarray:
+    def _probability(self, scores: np.ndarray, known: Optional[np.ndarray]) -> np.ndarray:
         if self.calibrated or (self.calibrated is None and not self._probabilities):
             _native.call("lacuna_model_calibrate", self._fitted(), scores.ctypes.data, len(scores))
-        return scores
+        return scores if known is None else np.where(known < 0, scores, known.astype(np.float32))
 
-    def _decide(self, scores: np.ndarray) -> np.ndarray:
+    def _decide(self, scores: np.ndarray, known: Optional[np.ndarray]) -> np.ndarray:
         decided = np.empty(scores.shape, dtype=np.int8)
         _native.call("lacuna_model_decide", self._fitted(), scores.ctypes.data, len(scores),
                      decided.ctypes.data)
-        return decided
+        return decided if known is None else np.where(known < 0, decided, known)
 
-    def predict_proba(self, Xs: Any) -> np.ndarray:
+    def predict_proba(self, Xs: Any, known_labels: Any = None) -> np.ndarray:
         """Probabilities (items, labels), float32; NaN for an item without any view. DataFrames with different indices
-        give the rows of all their ids, in the order in which they first appear; predict_frame shows them."""
-        return self._probability(self._raw(Xs)[0])
+        give the rows of all their ids, in the order in which they first appear; predict_frame shows them.
+
+        known_labels : labels that are known of the items already; they become 1 or 0 and speak for the others. A list of
+            tags that apply, or a dict such as {"beach": 1, "city": 0}, for each item (None where nothing is known); a
+            DataFrame with some of the labels as columns; or an array (items, labels) of 1, 0 and NaN.
+        """
+        scores, _, known = self._raw(Xs, known_labels)
+        return self._probability(scores, known)
 
     def decision_function(self, Xs: Any) -> np.ndarray:
         """Scores (items, labels) less the thresholds: what is above 0 is predicted. Without thresholds (no rows were
         held out, or aim='top=K') the scores less .5. NaN for an item without any view."""
-        scores, _ = self._raw(Xs)
+        scores = self._raw(Xs)[0]
         return scores - (np.float32(.5) if self.thresholds_ is None else self.thresholds_)
 
-    def predict(self, Xs: Any) -> np.ndarray:
-        """1 or 0 (items, labels), by the thresholds chosen on the held-out rows; 0 for an item without any view."""
-        return self._decide(self._raw(Xs)[0])
+    def predict(self, Xs: Any, known_labels: Any = None) -> np.ndarray:
+        """1 or 0 (items, labels), by the thresholds chosen on the held-out rows; 0 for an item without any view.
+        known_labels : as in predict_proba."""
+        scores, _, known = self._raw(Xs, known_labels)
+        return self._decide(scores, known)
 
-    def predict_tags(self, Xs: Any, top: Optional[int] = None, calibrated: bool = False) -> "list[list[str]]":
+    def predict_tags(self, Xs: Any, top: Optional[int] = None, calibrated: bool = False,
+                     known_labels: Any = None) -> "list[list[str]]":
         """The tags of each item, best first: those that predict decides, or the `top` best. None of an item without any
         view. Best is the order of the scores, as in `lacuna predict --top`; with calibrated=True that of the calibrated
-        probabilities, as in `lacuna serve`."""
+        probabilities, as in `lacuna serve`. known_labels : as in predict_proba; they are not suggested again."""
         top = None if top is None else _fit.whole(top, "top")
-        scores, _ = self._raw(Xs)
+        scores, _, known = self._raw(Xs, known_labels)
         ranked = scores.copy() if calibrated else scores
         if calibrated:
             _native.call("lacuna_model_calibrate", self._fitted(), ranked.ctypes.data, len(ranked))
         order = np.argsort(-ranked, axis=1, kind="stable")
-        if top is not None:
-            bare = np.isnan(scores).all(axis=1)
-            return [[] if bare[i] else [str(self.classes_[j]) for j in row[:top]] for i, row in enumerate(order)]
-        decided = self._decide(scores)
-        return [[str(self.classes_[j]) for j in row if decided[i, j]] for i, row in enumerate(order)]
+        wanted = self._decide(scores, None) != 0 if top is None else ~np.isnan(scores)
+        if known is not None:
+            wanted &= known < 0
+        return [[str(self.classes_[j]) for j in row if wanted[i, j]][:top] for i, row in enumerate(order)]
 
-    def predict_frame(self, Xs: Any) -> Any:
+    def predict_frame(self, Xs: Any, known_labels: Any = None) -> Any:
         """predict_proba as a DataFrame with the ids of the items and the names of the labels."""
         import pandas
-        scores, index = self._raw(Xs)
-        return pandas.DataFrame(self._probability(scores), index=index, columns=list(self.classes_))
+        scores, index, known = self._raw(Xs, known_labels)
+        return pandas.DataFrame(self._probability(scores, known), index=index, columns=list(self.classes_))
 
     def score(self, Xs: Any, Y: Any = None) -> float:
         """Average precision (the paper's AP) over the known labels of the items that have a view."""
@@ -213,6 +227,22 @@ class Classifier(Estimator):
         values = np.empty((len(self.view_names_), *score.shape))
         _native.call("lacuna_explain", model, data, score.ctypes.data, base.ctypes.data, values.ctypes.data)
         return Explanation(self.view_names_, self.classes_, index, score, base, values)
+
+    def recover(self, Xs: Any) -> "tuple[Dataset, Dataset]":
+        """The items with the views that they lack filled in from those they have, in the columns of the training data,
+        and the standard deviations of what was filled in (0 elsewhere). Needs Classifier(keep_decoders=True). An item
+        without any view stays without. `.Xs` of a Dataset are its views by name."""
+        model = self._fitted()
+        data, _, index = self._table(Xs)
+        _fit.set_threads(self.threads)
+        filled, deviations = c_void_p(), c_void_p()
+        _native.call("lacuna_model_recover", model, data, byref(filled), byref(deviations))
+        both = _native.Data(filled), _native.Data(deviations)
+        if index is not None:
+            ids = _native.texts(str(i) for i in index)
+            for one in both:
+                _native.call("lacuna_data_set_ids", one, ids)
+        return Dataset(both[0]), Dataset(both[1])
 
     def report(self, Xs: Any, Y: Any = None, title: Optional[str] = None) -> "Report":
         """A page about the model on labelled items; a notebook shows it."""

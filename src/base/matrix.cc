@@ -21,10 +21,16 @@ std::size_t round_up(std::size_t bytes, std::size_t unit) {
   return rounded;
 }
 
+// As operator new does.
+[[noreturn]] void out_of_memory() {
+  if (const std::new_handler handler = std::get_new_handler()) handler();
+  throw std::bad_alloc();
+}
+
 // Huge pages are a wish: where it is refused, small ones serve.
 void* allocate_huge(std::size_t bytes) {
   void* memory = std::aligned_alloc(kHuge, bytes);
-  if (memory == nullptr) throw std::bad_alloc();
+  if (memory == nullptr) out_of_memory();
   madvise(memory, bytes, MADV_HUGEPAGE);
   return memory;
 }
@@ -108,7 +114,7 @@ class OwnPages {
   void* take(std::size_t bytes) {  // zeroed
     const std::size_t mapped = bytes + kHuge;
     void* const memory = mmap(nullptr, mapped, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    if (memory == MAP_FAILED) throw std::bad_alloc();
+    if (memory == MAP_FAILED) out_of_memory();
     char* const begin = static_cast<char*>(memory);
     char* const at = begin + (kHuge - reinterpret_cast<std::uintptr_t>(begin) % kHuge) % kHuge;
     if (at > begin) munmap(begin, static_cast<std::size_t>(at - begin));
@@ -159,7 +165,7 @@ void* allocate_zeroed(std::size_t bytes) {
   if (bytes >= kLarge) return own_pages().take(rounded);
   memory = bytes >= kShared ? shared_pages().take(rounded) : std::aligned_alloc(kLine, rounded);
 #endif
-  if (memory == nullptr) throw std::bad_alloc();
+  if (memory == nullptr) out_of_memory();
   std::memset(memory, 0, rounded);
   return memory;
 }

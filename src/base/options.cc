@@ -139,7 +139,8 @@ void Option::set(const std::string& text, bool extend) {
                  },
                  [&](Choice& t) {
                    check_choice(text);
-                   t.put(t.member, static_cast<std::size_t>(std::ranges::find(t.names, text) - t.names.begin()));
+                   t.put(t.member,
+                         static_cast<std::size_t>(std::ranges::find(t.names, text) - t.names.begin()));
                  },
                  [&](std::vector<std::string>* t) {  // repeated on the command line, or separated by commas
                    if (!extend) t->clear();
@@ -225,10 +226,13 @@ void Options::parse(const std::vector<std::string>& arguments, const std::string
   bool only_positionals = false;
   std::set<const Option*> seen;  // what is said again on one command line extends a list
   const auto set = [&](Option& option, const std::string& text) {
+    const bool list_of_names = std::holds_alternative<std::vector<std::string>*>(option.target);
+    if (text.empty() && !list_of_names && !option.is_flag())
+      fail(Exit::usage, "{}: {}{} is empty; write a value{}", where, option.is_positional ? "" : "--",
+           option.is_positional ? option.placeholder : option.name, option.is_required ? "" : ", or omit it");
     option.set(text, !seen.insert(&option).second);
     // An empty text is a name here (that of a column without a header); in a file it is an empty list.
-    if (auto* names = std::get_if<std::vector<std::string>*>(&option.target); names != nullptr && text.empty())
-      (*names)->emplace_back();
+    if (list_of_names && text.empty()) std::get<std::vector<std::string>*>(option.target)->emplace_back();
   };
   for (std::size_t i = 0; i < arguments.size(); ++i) {
     const std::string& argument = arguments[i];

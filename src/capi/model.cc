@@ -311,6 +311,8 @@ lacuna_status lacuna_model_describe(const lacuna_model* model, char** json, lacu
                                {"calibrated", false},
                                {"parameters", 0},
                                {"validation", nullptr},
+                               {"label_links", nullptr},
+                               {"recovery", nullptr},
                                {"notes", shown.notes()}};
     if (model->fitted) {
       for (const auto& view : shown.columns().views())
@@ -324,6 +326,8 @@ lacuna_status lacuna_model_describe(const lacuna_model* model, char** json, lacu
              {"threshold", known ? nlohmann::json(calibration.thresholds()[j]) : nlohmann::json()}});
       }
       document["calibrated"] = !calibration.empty();
+      if (shown.label_links().learned()) document["label_links"] = shown.label_links().about();
+      document["recovery"] = shown.recovery().about();
       document["parameters"] = shown.method().parameters();
       if (model->validation) document["validation"] = capi::metrics_of(*model->validation);
     }

@@ -12,6 +12,7 @@
 #include "base/random.h"
 #include "base/text.h"
 #include "base/threads.h"
+#include "cli/counted.h"
 #include "cli/learning.h"
 #include "cli/progress.h"
 #include "cli/text_out.h"
@@ -118,7 +119,7 @@ class Completion {
   struct Tally {
     std::size_t known = 0, filled = 0, without_view = 0;
   };
-  // All parts, merged into the order of the data.
+  // All parts, merged into the order of the data; no parts where nothing is unknown.
   Tally write(const std::vector<Tensors>& parts) const {
     const std::size_t n = all_.rows.size(), c = all_.data->label_count();
     std::vector<MatrixView<const float>> values;
@@ -132,7 +133,7 @@ class Completion {
     std::vector<std::size_t> next(parts.size());
     const auto row = [&](std::size_t i, std::span<float> out) {
       const std::uint32_t k = part_of[i];
-      std::ranges::copy(values[k].row(next[k]++), out.begin());
+      if (!values.empty()) std::ranges::copy(values[k].row(next[k]++), out.begin());
       for (std::size_t j = 0; j < c; ++j) {
         const std::int8_t label = all_.label(i, j);
         if (label != kUnknown) out[j] = label;
@@ -176,6 +177,13 @@ class Completion {
     }
     for (std::size_t i = 0; i < n; ++i) tally.without_view += !has_view(i);
     return tally;
+  }
+
+  std::size_t unknown() const {
+    std::size_t count = 0;
+    for (std::size_t i = 0; i < all_.rows.size(); ++i)
+      for (std::size_t j = 0; j < all_.data->label_count(); ++j) count += all_.label(i, j) == kUnknown;
+    return count;
   }
 
   void remove_parts() const {
@@ -222,10 +230,18 @@ class Completion {
     Matrix<std::int8_t> known(own.rows.size(), scores.cols());
     for (std::size_t i = 0; i < known.rows(); ++i)
       for (std::size_t j = 0; j < known.cols(); ++j) known(i, j) = own.label(i, j);
-    model.refine(known, scores);  // what is known of an item speaks for what is not
-    model.calibrate(scores);
+    const bool calibrated = !model.calibration().empty();
+    if (calibrated) {
+      model.refine(known, scores);  // what is known of an item speaks for what is not
+      model.calibrate(scores);
+    } else {
+      tell("",
+           {fmt::format("part {}: the known labels of its {} are all alike, so that nothing can be "
+                        "calibrated: its unknown labels get the labels' shares (--hold-out holds out more)",
+                        k + 1, counted(rows.val.rows.size(), "validation row"))});
+    }
     for (std::size_t i = 0; i < own.rows.size(); ++i) {
-      if (has_view(own.rows[i])) continue;
+      if (calibrated && has_view(own.rows[i])) continue;
       for (std::size_t j = 0; j < scores.cols(); ++j)  // all that is known is the label's share
         scores(i, j) = 1 / (1 + std::exp(-model.prior()[j]));
     }
@@ -270,17 +286,21 @@ int complete(const Arguments& arguments) {
   const Source source(flags.learning.source);
   if (source.data().labels.empty())
     fail(Exit::data, "{}: has no labels to complete", flags.learning.source.path);
-  if (source.data().rows < 4)
-    fail(Exit::data, "{}: has {} rows; labels are completed from other rows, from 4 rows on",
-         flags.learning.source.path, source.data().rows);
-  if (source.data().rows < 2 * static_cast<std::size_t>(flags.parts))
-    fail(Exit::data, "{}: has {} rows, too few for {} parts; --parts {} would do", flags.learning.source.path,
-         source.data().rows, flags.parts, std::max<std::size_t>(2, source.data().rows / 2));
   const double begun = clock_seconds();
   Completion completion(flags, source);
+  const bool complete_already = completion.unknown() == 0;
+  if (complete_already && !flags.quiet)
+    tell(flags.learning.source.path,
+         {"no label is unknown: nothing is learned, and the labels are written as they are"});
+  if (source.data().rows < 4 && !complete_already)
+    fail(Exit::data, "{}: has {} rows; labels are completed from other rows, from 4 rows on",
+         flags.learning.source.path, source.data().rows);
+  if (source.data().rows < 2 * static_cast<std::size_t>(flags.parts) && !complete_already)
+    fail(Exit::data, "{}: has {} rows, too few for {} parts; --parts {} would do", flags.learning.source.path,
+         source.data().rows, flags.parts, std::max<std::size_t>(2, source.data().rows / 2));
   std::vector<Tensors> parts;
   nlohmann::json print;
-  for (std::int64_t k = 0; k < flags.parts; ++k) {
+  for (std::int64_t k = 0; k < flags.parts && !complete_already; ++k) {
     CompleteFlags copy;  // a fresh model with the same settings
     Options own;
     copy.declare(own);

@@ -1,9 +1,14 @@
 #include "cli/memory_limit.h"
 
+#include <fcntl.h>
 #include <sys/resource.h>
+#include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cctype>
+#include <cstdio>
+#include <new>
 
 #include "base/error.h"
 #include "base/mapping.h"
@@ -72,12 +77,36 @@ void check_in_files(const Dataset& data, const std::string& path, std::uint64_t 
   }
 }
 
+namespace {
+
+std::atomic<std::uint64_t> refused_at{0};
+
+// Called where memory is refused. Takes none itself.
+void remember_and_refuse() {
+  char text[128] = {};
+  if (const int file = open("/proc/self/statm", O_RDONLY); file >= 0) {
+    const ssize_t size = read(file, text, sizeof(text) - 1);
+    close(file);
+    unsigned long long data = 0;  // the sixth number, in pages
+    if (size > 0 && std::sscanf(text, "%*u %*u %*u %*u %*u %llu", &data) == 1)
+      refused_at = data * static_cast<std::uint64_t>(sysconf(_SC_PAGE_SIZE));
+  }
+  throw std::bad_alloc();
+}
+
+}  // namespace
+
+std::uint64_t memory_when_refused() {
+  return refused_at;
+}
+
 void limit_memory(std::uint64_t bytes) {
   rlimit limit{};
   if (getrlimit(RLIMIT_DATA, &limit) != 0) return;
   limit.rlim_cur = std::min<rlim_t>(bytes, limit.rlim_max);
   if (setrlimit(RLIMIT_DATA, &limit) != 0)
     fail(Exit::failed, "--memory-limit: the system refuses to limit memory");
+  std::set_new_handler(remember_and_refuse);
 }
 
 }  // namespace lacuna::cli

@@ -30,5 +30,7 @@ void check_in_files(const Dataset& data, const std::string& path, std::uint64_t 
 
 // From here on memory that lies in no file is refused beyond so many bytes.
 void limit_memory(std::uint64_t bytes);
+// What was in use when more was refused; 0 if nothing was.
+std::uint64_t memory_when_refused();
 
 }  // namespace lacuna::cli

@@ -1,4 +1,6 @@
 // lacuna recover: model and data -> the data with its missing views filled in.
+#include <algorithm>
+#include <cmath>
 #include <cstdio>
 #include <nlohmann/json.hpp>
 #include <optional>
@@ -35,8 +37,9 @@ struct RecoverFlags {
     from.name = "from";
     from.help = "form of the data, where its name or its first character does not tell";
     for (const char* form : {"jsonl", "tsv"}) from.allowed.push_back(form);
-    o.add("part", part,
-          "with folds: which rows to write, in the fold's order; views that the fold hides are recovered")
+    o.add(
+         "part", part,
+         "with folds: which rows to write, in the order of the data; views that the fold hides are recovered")
         .choices({"train", "val", "test", "all"})
         .needs("folds");
     o.add("out", out,
@@ -45,9 +48,8 @@ struct RecoverFlags {
         .metavar("FILLED")
         .required();
     o.add("deviations", deviations,
-          "also write the standard deviations of the recovered values, as a data set of the same views (0 "
-          "where a "
-          "value was there); lines of JSON hold them by themselves")
+          "also write the standard deviations of the recovered values, as a data set of the same views (0 in "
+          "views that were there); lines of JSON hold them by themselves")
         .metavar("FILE");
     o.add("strict", strict,
           "a line that cannot be read ends the stream (exit code 3) instead of giving an error object");
@@ -59,13 +61,28 @@ struct RecoverFlags {
 };
 
 struct Tally {
-  std::size_t items = 0, recovered = 0, without_view = 0, bad_lines = 0;
+  std::size_t items = 0, recovered = 0, without_view = 0, bad_lines = 0, empty_cells = 0;
   void add(const Filled& block) {
     items += block.data.rows;
     recovered += block.recovered;
     without_view += block.without_view;
   }
 };
+
+// Values that are missing inside views that are there; the means of the training rows stand for them.
+std::size_t count_empty_cells(const Selection& rows) {
+  const Dataset& data = *rows.data;
+  std::size_t count = 0;
+  for (std::size_t v = 0; data.empty_cells && v < data.views.size(); ++v) {
+    std::vector<float> row(data.views[v].columns());
+    for (std::size_t i = 0; i < rows.rows.size(); ++i) {
+      if (!rows.has(i, v)) continue;
+      data.views[v].copy_row(rows.rows[i], row);
+      count += static_cast<std::size_t>(std::ranges::count_if(row, [](float x) { return std::isnan(x); }));
+    }
+  }
+  return count;
+}
 
 // A flag that would change nothing is a mistake.
 void check_flags(RecoverFlags& flags, Options& options) {
@@ -113,9 +130,11 @@ Tally recover_file(const RecoverFlags& flags, const Model& model) {
   if (source_flags.read.format == "tsv") source_flags.read.format = "csv";
   const Source source(source_flags);
   if (!flags.quiet) tell(flags.source.path, model.columns().match(source.data()).notes);
-  const Selection selection = source.part(part_from_name(flags.part));
+  Selection selection = source.part(part_from_name(flags.part));
+  std::ranges::sort(selection.rows);  // without ids their order is all that tells them apart
   Tally tally;
   if (selection.rows.empty()) fail(Exit::data, "{}: there are no rows to recover", flags.source.path);
+  tally.empty_cells = count_empty_cells(selection);
   const bool apart = !flags.deviations.empty();
   if (is_native_folder(flags.out) && (!apart || is_native_folder(flags.deviations))) {
     GrowingDataset out(flags.out);
@@ -167,6 +186,7 @@ Tally recover_stream(const RecoverFlags& flags, const Model& model) {
     const Dataset data = items.dataset();
     const Filled filled = model.recover(select_all(data));
     tally.recovered += filled.recovered;
+    tally.empty_cells += count_empty_cells(select_all(data));
     std::string text;
     for (std::size_t i = 0; i < items.size(); ++i) {
       if (!items.error(i).empty()) {
@@ -229,6 +249,7 @@ int recover(const Arguments& arguments) {
                                       {"recovered", tally.recovered},
                                       {"without_view", tally.without_view},
                                       {"bad_lines", tally.bad_lines},
+                                      {"empty_cells", tally.empty_cells},
                                       {"recovery", model.recovery().about()},
                                       {"seconds", seconds}}
                            .dump(2));
@@ -241,6 +262,11 @@ int recover(const Arguments& arguments) {
     fmt::print(stderr,
                "recovered as the means of their columns, because other views say nothing about them: {}\n",
                join(means, ", "));
+  if (tally.empty_cells > 0)
+    fmt::print(stderr,
+               "empty cells in views that are there: {}; they hold the means of the training rows, and their "
+               "deviations are 0\n",
+               count_text(tally.empty_cells));
   if (tally.without_view > 0)
     fmt::print(stderr, "items without any view, which stay without: {} of {}\n", tally.without_view,
                tally.items);

@@ -101,15 +101,16 @@ std::string recovery_text(const json& recovery) {
 
 // What was made of candidates.
 void print_choice(const json& choice) {
-  fmt::print("\ncandidates, judged on {} rows{}: AP {} together, {} ± {} over the first alone\n",
+  const std::string measure = words(choice.value("measure", json("AP")));
+  fmt::print("\ncandidates, judged on {} rows{}: {} {} together, {} ± {} over the first alone\n",
              words(choice.value("judged_rows", json())),
              choice.value("crossed", false) ? " by fits that had not seen them" : " that were held out",
-             number(choice.value("AP", json())), number(choice.value("gain", json()), "{:+.4f}"),
+             measure, number(choice.value(measure, json())), number(choice.value("gain", json()), "{:+.4f}"),
              number(choice.value("error", json())));
-  TextTable table({"weight", "AP alone", "member", "left out because"});
+  TextTable table({"weight", measure + " alone", "member", "left out because"});
   for (const json& one : choice.value("members", json::array()))
     if (one.is_object())
-      table.add({number(one.value("weight", json()), "{:.2f}"), number(one.value("AP", json())),
+      table.add({number(one.value("weight", json()), "{:.2f}"), number(one.value(measure, json())),
                  words(one.value("member", json())), words(one.value("left_out", json()), "")});
   std::fputs(table.text().c_str(), stdout);
 }

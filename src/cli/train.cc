@@ -115,8 +115,6 @@ int train(const Arguments& arguments) {
   if (flags.run.share && !ranks.alone())
     fail(Exit::usage, "--share: {} ranks learn one member after the other together; use either",
          ranks.size());
-  if (options.find("memory-limit")->given && !flags.memory.given())
-    fail(Exit::usage, "--memory-limit is empty; write a size, such as 800M or 2G, or omit it");
   const std::uint64_t memory_limit = flags.memory.bytes();
   if (memory_limit > 0 && !ranks.alone())
     fail(Exit::usage, "--memory-limit: {} ranks hold their rows in memory; use either", ranks.size());
@@ -198,17 +196,28 @@ int train(const Arguments& arguments) {
     model.save(flags.out);
     return document;
   };
-  try {
-    if (memory_limit > 0) {
-      if (!current_device().cuda) limit_memory(memory_limit);
+  const auto fit_in_files = [&] {
+    if (!current_device().cuda) limit_memory(memory_limit);
+    try {
       model.fit(learn, val, context, store);
-    } else {
-      model.fit(learn, val, context);
+    } catch (...) {  // without a checkpoint nothing will go on from the prepared rows
+      if (flags.memory.prepared.empty() && !std::filesystem::exists(flags.out + kCheckpointEnding))
+        store.remove();
+      throw;
     }
+  };
+  try {
+    if (memory_limit > 0)
+      fit_in_files();
+    else
+      model.fit(learn, val, context);
   } catch (const std::bad_alloc&) {
     if (memory_limit == 0) throw;
-    fail(Exit::failed, "--memory-limit {}: the training needs more; allow more, or use a smaller network",
-         flags.memory.limit);
+    fail(Exit::failed,
+         "--memory-limit: the training had taken {} of {} and needed more; allow more, or use a smaller "
+         "network",
+         bytes_text(static_cast<double>(memory_when_refused())),
+         bytes_text(static_cast<double>(memory_limit)));
   } catch (const EndedByLeader& ended) {
     return static_cast<int>(ended.code());
   } catch (const Diverged& diverged) {

@@ -200,9 +200,13 @@ void TrainingRun::remark(const std::string& text) {
   tell("", {text});
 }
 
-bool TrainingRun::after_epoch(const EpochRecord& record, FunctionRef<void(Tensors&)> snapshot) {
+void TrainingRun::earlier_epoch(const EpochRecord& record) {
   history_.push_back(epoch_json(record));
   progress_.epoch(record);
+}
+
+bool TrainingRun::after_epoch(const EpochRecord& record, FunctionRef<void(Tensors&)> snapshot) {
+  earlier_epoch(record);
   checkpoint_if_due(snapshot);
   return options_.time_limit == 0 || record.seconds < options_.time_limit;
 }

@@ -9,6 +9,7 @@
 #include "cli/member_folder.h"
 #include "cli/progress.h"
 #include "methods/method.h"
+#include "ops/device.h"
 
 namespace lacuna::cli {
 
@@ -31,6 +32,11 @@ class TrainingRun final : public SharedFit {
   void before_training(std::uint64_t snapshot_bytes, std::uint64_t model_bytes) override;
   void after_step(FunctionRef<void(Tensors&)> snapshot) override;
   bool after_epoch(const EpochRecord& record, FunctionRef<void(Tensors&)> snapshot) override;
+  void earlier_epoch(const EpochRecord& record) override;
+  // A limit of time is each fit's own, and asked for when it has the turn.
+  std::size_t fits_at_once(double bytes) const override {
+    return options_.time_limit > 0 || !ranks_.alone() ? 1 : trainings_at_once(bytes);
+  }
   const Tensors* resume_from() override { return resumed_ ? &*resumed_ : nullptr; }
   MemberShare* shared_members() override { return members_ ? &*members_ : nullptr; }
   void remark(const std::string& text) override;

@@ -6,7 +6,8 @@
 
 namespace lacuna::cuda {
 
-constexpr int kOwned = 64;  // rows of W in a unit
+constexpr int kOwned = 64;      // rows of W in a unit
+constexpr int kBackwardEnd = 2;  // units that ending a sum takes as long as
 
 struct BackwardPart {
   const Half *X, *dY;  // sheets of 64 columns in the order of row_at(), and as wide as a unit in that of column_at()
@@ -14,8 +15,8 @@ struct BackwardPart {
   float* dX;
   Learned W;
   int X_stride, dX_stride, rows, in, out;
-  int wide;  // units of a row of units
-  bool mask;
+  int length, span;  // units of a row of units, and the places that it takes
+  bool mask, even;   // even: rows of X and dX begin on 16 bytes
   float scale;
   int scaled;  // rows
   int* counters;
@@ -58,52 +59,51 @@ __global__ void __launch_bounds__(kStreamThreads, 1)
   if (threadIdx.x == 0) {
     for (int s = 0; s < L::stages; ++s) {
       init_barrier(full + s, 1);
-      init_barrier(empty + s, kComputing / 32);
+      init_barrier(empty + s, kComputing);
     }
     init_barrier(X_full, 1);
-    init_barrier(X_empty, kComputing / 32);
+    init_barrier(X_empty, kComputing);
     publish_barriers();
   }
   __syncthreads();
 
   if (warp == kComputing / 32) {  // loads
-    const auto load_weights = [&](int unit) {
-      int at = unit;
-      const BackwardPart& job = jobs.find(at);
-      const int own = at / job.wide, j = at % job.wide, s = (unit - share.begin) % L::stages;
+    const auto load_weights = [&](int at, int count) {
+      const Place<BackwardPart> place(jobs, at);
+      const int s = count % L::stages;
       if (lane == 0) arrive_and_expect(full + s, L::stage);
       __syncwarp();
       if (lane < planes * L::boxes)
-        load_box(memory + s * L::weights + lane * kBox, &maps.map[&job - jobs.job][lane / L::boxes], own * kOwned,
-                 j * L::width + lane % L::boxes * kBoxCols, full + s);
+        load_box(memory + s * L::weights + lane * kBox, &maps.map[&place.job - jobs.job][lane / L::boxes], place.sum * kOwned,
+                 place.unit * L::width + lane % L::boxes * kBoxCols, full + s);
     };
-    int owner = -1, owners = 0;  // whose X is or will be there, and how many there have been
-    const auto load_sheets = [&](int unit) {
-      int at = unit;
-      const BackwardPart& job = jobs.find(at);
-      const int own = at / job.wide, j = at % job.wide, s = (unit - share.begin) % L::stages;
+    int row_begin = -1, rows = 0;  // where the row of units begins whose X is or will be there, and how many there have been
+    const auto load_sheets = [&](int at, int count) {
+      const Place<BackwardPart> place(jobs, at);
+      const int s = count % L::stages;
       if (lane == 0)
-        load_bulk(sheets + s * terms * L::dY_term, job.dY + static_cast<std::int64_t>(j) * terms * (L::dY_term / 2),
+        load_bulk(sheets + s * terms * L::dY_term, place.job.dY + static_cast<std::int64_t>(place.unit) * terms * (L::dY_term / 2),
                   terms * L::dY_term, full + s);
-      if (unit - at + own == owner) return;
-      owner = unit - at + own;
+      if (at - place.unit == row_begin) return;
+      row_begin = at - place.unit;
       if (lane == 0) {
-        if (owners > 0) wait_for(X_empty, owners - 1);
+        if (rows > 0) wait_for(X_empty, rows - 1);
         arrive_and_expect(X_full, terms * L::X_term);
-        load_bulk(X_memory, job.X + static_cast<std::int64_t>(own) * terms * (L::X_term / 2), terms * L::X_term, X_full);
+        load_bulk(X_memory, place.job.X + static_cast<std::int64_t>(place.sum) * terms * (L::X_term / 2), terms * L::X_term,
+                  X_full);
       }
       __syncwarp();
-      ++owners;
+      ++rows;
     };
-    const int first = min(share.end, share.begin + L::stages);
-    for (int unit = share.begin; unit < first; ++unit) load_weights(unit);
+    const int begin = next_unit(jobs, share.begin, share.end);
+    int at = begin, count = 0;
+    for (; at < share.end && count < L::stages; at = next_unit(jobs, at + 1, share.end)) load_weights(at, count++);
     in_order();
-    for (int unit = share.begin; unit < first; ++unit) load_sheets(unit);
-    for (int unit = first; unit < share.end; ++unit) {
-      const int count = unit - share.begin;
+    for (int early = begin, k = 0; k < count; early = next_unit(jobs, early + 1, share.end)) load_sheets(early, k++);
+    for (; at < share.end; at = next_unit(jobs, at + 1, share.end), ++count) {
       wait_for(empty + count % L::stages, count / L::stages - 1);
-      load_weights(unit);
-      load_sheets(unit);
+      load_weights(at, count);
+      load_sheets(at, count);
     }
     return;
   }
@@ -112,32 +112,32 @@ __global__ void __launch_bounds__(kStreamThreads, 1)
   constexpr int kHalf = L::width / 2, kGroups = kHalf / 16, kPitch = L::width + kSheetPad;
   const int quad = lane / 4, pair = lane % 4;
   const int i_tile = warp % 4 * 16, j_part = warp / 4 * kHalf, own_row = i_tile + row_at(quad);
-  int unit = share.begin, count = 0;
+  int unit = next_unit(jobs, share.begin, share.end), count = 0;
   for (int owner = 0; unit < share.end; ++owner) {  // rows of units
-    int at = unit;
-    const BackwardPart& job = jobs.find(at);
-    const int own = at / job.wide, i0 = own * kOwned, row_begin = unit - at % job.wide, row_end = row_begin + job.wide;
+    const Place<BackwardPart> place(jobs, unit);
+    const BackwardPart& job = place.job;
+    const int own = place.sum, i0 = own * kOwned, row_begin = unit - place.unit, row_end = row_begin + job.length;
     const int begin = unit, end = min(share.end, row_end), tiles = (job.rows + 15) / 16, eights = (job.rows + 7) / 8;
     float* const state[4] = {job.W.w, job.W.m, planes == 4 || job.W.mean == nullptr ? job.W.v : job.W.mean, job.W.mean};
 
-    std::uint32_t x[terms][row_tiles][4];  // Xᵀ of this warp's rows of W: the left factor of dW
+    std::uint32_t Xt[terms][row_tiles][4];  // Xᵀ of this warp's rows of W: the left factor of dW
     wait_for(X_full, owner);
 #pragma unroll
     for (int term = 0; term < terms; ++term)
 #pragma unroll
       for (int t = 0; t < row_tiles; ++t)
-        load_matrices_transposed(x[term][t], reinterpret_cast<const Half*>(X_memory + term * L::X_term) +
+        load_matrices_transposed(Xt[term][t], reinterpret_cast<const Half*>(X_memory + term * L::X_term) +
                                                  (t * 16 + lane / 16 * 8 + lane % 8) * (kOwned + kSheetPad) + i_tile +
                                                  lane / 8 % 2 * 8);
     __syncwarp();
-    if (lane == 0) arrive(X_empty);
+    arrive(X_empty);
 
     float dX[row_tiles * 2][4] = {};
     for (; unit < end; ++unit, ++count) {
       const int s = count % L::stages, j0 = (unit - row_begin) * L::width + j_part;
       const unsigned char* const weights = memory + s * L::weights;
       wait_for(full + s, count / L::stages);
-      const auto place = [&](int p, int g, int h) {
+      const auto four = [&](int p, int g, int h) {
         return swizzled(weights + (p * L::boxes + j_part / kBoxCols) * kBox, own_row + h * 8,
                         j_part % kBoxCols / 4 + g * 4 + pair);
       };
@@ -145,7 +145,7 @@ __global__ void __launch_bounds__(kStreamThreads, 1)
 #pragma unroll
       for (int g = 0; g < kGroups; ++g)
 #pragma unroll
-        for (int h = 0; h < 2; ++h) *reinterpret_cast<float4*>(w[g][h]) = *place(0, g, h);
+        for (int h = 0; h < 2; ++h) *reinterpret_cast<float4*>(w[g][h]) = *four(0, g, h);
       const auto sheet = [&](int term) {
         return reinterpret_cast<const Half*>(sheets + (s * terms + term) * L::dY_term) + j_part;
       };
@@ -190,8 +190,8 @@ __global__ void __launch_bounds__(kStreamThreads, 1)
 #pragma unroll
           for (int product = 0; product < kProducts<terms>; ++product) {
             const auto& rows = b[right_term<terms>(product)];
-            multiply(dW[g][0], x[left_term<terms>(product)][t], rows[0], rows[1]);
-            multiply(dW[g][1], x[left_term<terms>(product)][t], rows[2], rows[3]);
+            multiply(dW[g][0], Xt[left_term<terms>(product)][t], rows[0], rows[1]);
+            multiply(dW[g][1], Xt[left_term<terms>(product)][t], rows[2], rows[3]);
           }
         }
       }
@@ -201,9 +201,9 @@ __global__ void __launch_bounds__(kStreamThreads, 1)
 #pragma unroll
         for (int h = 0; h < 2; ++h)
 #pragma unroll
-          for (int p = 1; p < planes; ++p) *reinterpret_cast<float4*>(others[g][h][p - 1]) = *place(p, g, h);
+          for (int p = 1; p < planes; ++p) *reinterpret_cast<float4*>(others[g][h][p - 1]) = *four(p, g, h);
       __syncwarp();
-      if (lane == 0) arrive(empty + s);
+      arrive(empty + s);
 #pragma unroll
       for (int g = 0; g < kGroups; ++g)
 #pragma unroll
@@ -236,6 +236,7 @@ __global__ void __launch_bounds__(kStreamThreads, 1)
           }
         }
     }
+    if (unit == row_end) unit = row_begin + job.span;
     if (job.dX == nullptr) continue;
 
     // The two halves of the columns are added in shared memory, then the parts of other blocks in their order.
@@ -264,25 +265,32 @@ __global__ void __launch_bounds__(kStreamThreads, 1)
         parts[mine + k] = *reinterpret_cast<const float4*>(sums + k / kFours * L::sums_pitch + k % kFours * 4);
       if (!computing_come_last(job.counters + own, shared.parts, last)) continue;
     }
-    for (int k = static_cast<int>(threadIdx.x); k < job.rows * kFours; k += kComputing) {
-      const int row = k / kFours, i = i0 + k % kFours * 4;
-      if (i >= job.in) continue;
-      float4 sum = *reinterpret_cast<const float4*>(sums + row * L::sums_pitch + k % kFours * 4);
-      if (shared.parts > 1) {
-        sum = make_float4(0, 0, 0, 0);
-        for (int part = 0; part < shared.parts; ++part) {
-          const float4 more = __ldcg(&parts[static_cast<std::int64_t>(shared.place(part)) * kPlace + k]);
-          sum.x += more.x, sum.y += more.y, sum.z += more.z, sum.w += more.w;
-        }
-      }
-      const float value[4] = {sum.x, sum.y, sum.z, sum.w};
-      const float* const x_row = job.plain_X + static_cast<std::int64_t>(row) * job.X_stride + i;
-      float* const to = job.dX + static_cast<std::int64_t>(row) * job.dX_stride + i;
+    const int i = i0 + static_cast<int>(threadIdx.x) % kFours * 4;  // a thread's own, in all rows
+    if (i >= job.in) continue;
+    constexpr int kStep = kComputing / kFours, kAtOnce = (row_tiles + 1) / 2;  // rows whose parts are on their way together
+    for (int first = static_cast<int>(threadIdx.x) / kFours; first < job.rows; first += kAtOnce * kStep) {
+      float x[kAtOnce][4];
+      if (job.mask)
 #pragma unroll
-      for (int c = 0; c < 4; ++c) {
-        if (i + c >= job.in) break;
-        const float kept = job.mask && !(x_row[c] > 0) ? 0.f : value[c];
-        to[c] = row < job.scaled ? kept * job.scale : kept;
+        for (int u = 0; u < kAtOnce; ++u)
+          if (first + u * kStep < job.rows)
+            load_four(x[u], job.plain_X + static_cast<std::int64_t>(first + u * kStep) * job.X_stride + i, job.in - i,
+                      job.even);
+      float4 sum[kAtOnce];
+      const int k = first * kFours + static_cast<int>(threadIdx.x) % kFours;
+      add_parts(sum, sums + first * L::sums_pitch + k % kFours * 4, kStep * L::sums_pitch, parts + k, kPlace,
+                job.rows * kFours - k, shared);
+#pragma unroll
+      for (int u = 0; u < kAtOnce; ++u) {
+        const int row = first + u * kStep;
+        if (row >= job.rows) break;
+        float value[4] = {sum[u].x, sum[u].y, sum[u].z, sum[u].w};
+#pragma unroll
+        for (int c = 0; c < 4; ++c) {
+          if (job.mask && !(x[u][c] > 0)) value[c] = 0.f;
+          if (row < job.scaled) value[c] *= job.scale;
+        }
+        store_four(job.dX + static_cast<std::int64_t>(row) * job.dX_stride + i, value, job.in - i, job.even);
       }
     }
   }

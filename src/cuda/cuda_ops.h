@@ -7,6 +7,7 @@
 
 #include <map>
 #include <memory>
+#include <thread>
 #include <vector>
 
 #include "ops/ops.h"
@@ -39,6 +40,7 @@ class CudaOps final : public Ops<float> {
   std::uint64_t mark() const override;
   void wait(std::uint64_t mark) const override;
   std::shared_ptr<void> allocate_mapped(std::size_t bytes) const override;
+  std::size_t room() const override;
   std::size_t steps_ahead() const override { return 2; }
   Blocks blocks() const override { return {8192, false, true}; }
   std::unique_lock<std::mutex> turn() const override;
@@ -97,6 +99,18 @@ class CudaOps final : public Ops<float> {
   Precision precision_;
   cudaStream_t stream_ = nullptr;
   std::shared_ptr<Returned> returned_;
+  // Sheets of what a forward wrote, made by itself for the forward that comes right after it (cuda/stream.cu).
+  struct Made {
+    const float* data;
+    std::size_t rows, cols;
+    const void* sheets;
+  };
+  mutable std::vector<Made> made_;
+  mutable std::uint64_t made_at_ = 0;  // launches of the thread that made it, when it was made
+  mutable std::thread::id made_by_;
+  mutable int made_rows_ = 0;          // of a sheet
+  mutable std::size_t made_side_ = 0;  // of made_halves_, in turns
+  mutable DeviceScratch made_halves_[2];
   mutable DeviceScratch halves_, partial_, counters_, parts_, rows_, counts_, squares_, units_;
 
   struct MapKey {

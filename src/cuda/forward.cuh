@@ -6,14 +6,16 @@
 namespace lacuna::cuda {
 
 constexpr int kDeep = 64, kBroad = 128;
+constexpr int kForwardEnd = 3;  // units that ending a sum takes as long as
 
 struct ForwardPart {
   const Half* X;  // sheets of 64 columns
+  Half* made;     // the same of Y
   const float *W, *b;
   float* Y;
   int W_stride, Y_stride, rows, in, out;
-  int deep;  // units of a column of units
-  bool relu;
+  int length, span;  // units of a column of units, and the places that it takes
+  bool relu, even;  // even: rows of Y begin on 16 bytes
   Drop drop;
   int* counters;
 };
@@ -47,52 +49,50 @@ __global__ void __launch_bounds__(kStreamThreads, 1)
   if (threadIdx.x == 0) {
     for (int s = 0; s < L::stages; ++s) {
       init_barrier(full + s, 1);
-      init_barrier(empty + s, kComputing / 32);
+      init_barrier(empty + s, kComputing);
     }
     publish_barriers();
   }
   __syncthreads();
 
   if (warp == kComputing / 32) {  // loads
-    const auto load_weights = [&](int unit) {
-      int at = unit;
-      const ForwardPart& job = jobs.find(at);
-      const int s = (unit - share.begin) % L::stages;
+    const auto load_weights = [&](int at, int count) {
+      const Place<ForwardPart> place(jobs, at);
+      const int s = count % L::stages;
       if (lane == 0) arrive_and_expect(full + s, L::stage);
       __syncwarp();
       if (lane < L::boxes)
-        load_box(memory + s * L::W + lane * kBox, &maps.map[&job - jobs.job][0], at % job.deep * kDeep,
-                 at / job.deep * kBroad + lane * kBoxCols, full + s);
+        load_box(memory + s * L::W + lane * kBox, &maps.map[&place.job - jobs.job][0], place.unit * kDeep,
+                 place.sum * kBroad + lane * kBoxCols, full + s);
     };
-    const auto load_sheets = [&](int unit) {
-      int at = unit;
-      const ForwardPart& job = jobs.find(at);
-      const int s = (unit - share.begin) % L::stages;
+    const auto load_sheets = [&](int at, int count) {
+      const Place<ForwardPart> place(jobs, at);
+      const int s = count % L::stages;
       if (lane == 0)
-        load_bulk(sheets + s * terms * L::X_term, job.X + static_cast<std::int64_t>(at % job.deep) * terms * (L::X_term / 2),
-                  terms * L::X_term, full + s);
+        load_bulk(sheets + s * terms * L::X_term,
+                  place.job.X + static_cast<std::int64_t>(place.unit) * terms * (L::X_term / 2), terms * L::X_term, full + s);
       __syncwarp();
     };
-    const int first = min(share.end, share.begin + L::stages);
-    for (int unit = share.begin; unit < first; ++unit) load_weights(unit);
+    const int begin = next_unit(jobs, share.begin, share.end);
+    int at = begin, count = 0;
+    for (; at < share.end && count < L::stages; at = next_unit(jobs, at + 1, share.end)) load_weights(at, count++);
     in_order();
-    for (int unit = share.begin; unit < first; ++unit) load_sheets(unit);
-    for (int unit = first; unit < share.end; ++unit) {
-      const int count = unit - share.begin;
+    for (int early = begin, k = 0; k < count; early = next_unit(jobs, early + 1, share.end)) load_sheets(early, k++);
+    for (; at < share.end; at = next_unit(jobs, at + 1, share.end), ++count) {
       wait_for(empty + count % L::stages, count / L::stages - 1);
-      load_weights(unit);
-      load_sheets(unit);
+      load_weights(at, count);
+      load_sheets(at, count);
     }
     return;
   }
 
   in_order();
   const int quad = lane / 4, pair = lane % 4 * 2, warp_col = warp % 4 * 32, warp_k = warp / 4 * 32;
-  int unit = share.begin, count = 0;
+  int unit = next_unit(jobs, share.begin, share.end), count = 0;
   while (unit < share.end) {  // columns of units
-    int at = unit;
-    const ForwardPart& job = jobs.find(at);
-    const int tile = at / job.deep, j0 = tile * kBroad, column_begin = unit - at % job.deep, column_end = column_begin + job.deep;
+    const Place<ForwardPart> place(jobs, unit);
+    const ForwardPart& job = place.job;
+    const int tile = place.sum, j0 = tile * kBroad, column_begin = unit - place.unit, column_end = column_begin + job.length;
     const int begin = unit, end = min(share.end, column_end), eights = (job.rows + 7) / 8;
     float y[2][row_tiles * 2][4] = {};
     for (; unit < end; ++unit, ++count) {
@@ -136,8 +136,10 @@ __global__ void __launch_bounds__(kStreamThreads, 1)
                        b[right_term<terms>(product)][kt * 2 + 1]);
       }
       __syncwarp();
-      if (lane == 0) arrive(empty + s);
+      arrive(empty + s);
     }
+
+    if (unit == column_end) unit = column_begin + job.span;
 
     // The two halves of the depth are added in shared memory, then the parts of other blocks in their order.
     const auto at_sums = [&](int n, int e) {
@@ -169,29 +171,36 @@ __global__ void __launch_bounds__(kStreamThreads, 1)
         parts[mine + k] = *reinterpret_cast<const float4*>(sums + k / kFours * L::pitch + k % kFours * 4);
       if (!computing_come_last(job.counters + tile, shared.parts, last)) continue;
     }
-    for (int k = static_cast<int>(threadIdx.x); k < job.rows * kFours; k += kComputing) {
-      const int row = k / kFours, col = j0 + k % kFours * 4;
-      if (col >= job.out) continue;
-      float4 sum = *reinterpret_cast<const float4*>(sums + row * L::pitch + k % kFours * 4);
-      if (shared.parts > 1) {
-        sum = make_float4(0, 0, 0, 0);
-        for (int part = 0; part < shared.parts; ++part) {
-          const float4 more = __ldcg(&parts[static_cast<std::int64_t>(shared.place(part)) * kPlace + k]);
-          sum.x += more.x, sum.y += more.y, sum.z += more.z, sum.w += more.w;
-        }
-      }
-      float value[4] = {sum.x, sum.y, sum.z, sum.w};
-      uint4 words = {};
-      const bool drops = row < job.drop.count;
-      if (drops) words = job.drop.words(row, col / 8);
-      float* const to = job.Y + static_cast<std::int64_t>(row) * job.Y_stride + col;
+    const int col = j0 + static_cast<int>(threadIdx.x) % kFours * 4;  // a thread's own, in all rows
+    if (col >= (job.out + kDeep - 1) / kDeep * kDeep) continue;  // sheets end with zeros
+    float bias[4];
 #pragma unroll
-      for (int c = 0; c < 4; ++c) {
-        if (col + c >= job.out) break;
-        value[c] += job.b[col + c];
-        if (job.relu) value[c] = fmaxf(value[c], 0.f);
-        if (drops) value[c] = job.drop.apply(value[c], words, col + c);
-        to[c] = value[c];
+    for (int c = 0; c < 4; ++c) bias[c] = col + c < job.out ? job.b[col + c] : 0.f;
+    constexpr int kAtOnce = row_tiles;  // rows whose parts are on their way together
+    for (int row = static_cast<int>(threadIdx.x) / kFours; row < job.rows; row += kAtOnce * kComputing / kFours) {
+      float4 sum[kAtOnce];
+      const int k = row * kFours + static_cast<int>(threadIdx.x) % kFours;
+      add_parts(sum, sums + row * L::pitch + static_cast<int>(threadIdx.x) % kFours * 4, kComputing / kFours * L::pitch,
+                parts + k, kPlace, job.rows * kFours - k, shared);
+#pragma unroll
+      for (int u = 0; u < kAtOnce; ++u) {
+        const int r = row + u * (kComputing / kFours);
+        if (r >= job.rows) break;
+        float value[4] = {sum[u].x, sum[u].y, sum[u].z, sum[u].w};
+        const bool drops = r < job.drop.count;
+        uint4 words = {};
+        if (drops) words = job.drop.words(r, col / 8);
+#pragma unroll
+        for (int c = 0; c < 4; ++c) {
+          value[c] += bias[c];
+          if (job.relu) value[c] = fmaxf(value[c], 0.f);
+          if (drops) value[c] = job.drop.apply(value[c], words, col + c);
+        }
+        store_four(job.Y + static_cast<std::int64_t>(r) * job.Y_stride + col, value, job.out - col, job.even);
+        Half* to = job.made + static_cast<std::int64_t>(col / kDeep) * terms * (L::X_term / 2) + r * (kDeep + kSheetPad) + col % kDeep;
+#pragma unroll
+        for (int term = 0; term < terms; ++term, to += L::X_term / 2)
+          *reinterpret_cast<uint2*>(to) = make_uint2(take_term(value[0], value[1]), take_term(value[2], value[3]));
       }
     }
   }

@@ -223,39 +223,52 @@ __global__ void graph_weight_kernel(const std::uint32_t* bits, int b, int words,
     T[place(i, b) + k] = static_cast<float>(product / (product + eta));
   }
 }
+// `count` rows a block, so that Q is read as many times less.
+template <int count>
 __global__ void graph_kernel(const float* Q, const float* inverse, const float* T, int b, int d, bool normalise,
                              double scale, double weight, float* dZ, int stride, Report to) {
   in_order();
   __shared__ float shared[33];
   __shared__ double wide[33];
-  extern __shared__ float slopes[];  // (groups, d): groups of threads take every so many-th row
-  const int i = static_cast<int>(blockIdx.x);
-  const float *q = Q + place(i, d), *t = T + place(i, b);
-  double degree = 0;
-  for (int k = static_cast<int>(threadIdx.x); k < b; k += static_cast<int>(blockDim.x)) degree += static_cast<double>(t[k]);
-  degree = block_sum(degree, wide);
+  extern __shared__ float slopes[];  // (groups, count, d): groups of threads take every so many-th row
+  const int first = static_cast<int>(blockIdx.x) * count, rows = min(count, b - first);
   const int groups = static_cast<int>(blockDim.x) / kThreads, group = static_cast<int>(threadIdx.x) / kThreads;
   for (int j = static_cast<int>(threadIdx.x) % kThreads; j < d; j += kThreads) {
-    float sum = 0;
+    float sum[count] = {};
 #pragma unroll 8
-    for (int k = group; k < b; k += groups) sum += t[k] * Q[place(k, d) + j];
-    slopes[group * d + j] = sum;
+    for (int k = group; k < b; k += groups) {
+      const float x = Q[place(k, d) + j];
+#pragma unroll
+      for (int r = 0; r < count; ++r)
+        if (r < rows) sum[r] += T[place(first + r, b) + k] * x;
+    }
+#pragma unroll
+    for (int r = 0; r < count; ++r) slopes[(group * count + r) * d + j] = sum[r];
   }
-  __syncthreads();
-  float along = 0;
-  for (int j = static_cast<int>(threadIdx.x); j < d; j += static_cast<int>(blockDim.x)) {
-    float sum = static_cast<float>(degree) * q[j];
-    for (int g = 0; g < groups; ++g) sum -= slopes[g * d + j];
-    slopes[j] = sum;
-    along += q[j] * sum;
+  const float factor = static_cast<float>(scale * weight);
+  double value = 0;
+  for (int r = 0; r < rows; ++r) {
+    const int i = first + r;
+    const float *q = Q + place(i, d), *t = T + place(i, b);
+    double degree = 0;
+    for (int k = static_cast<int>(threadIdx.x); k < b; k += static_cast<int>(blockDim.x)) degree += static_cast<double>(t[k]);
+    degree = block_sum(degree, wide);  // waits for the slopes as well
+    float along = 0;
+    for (int j = static_cast<int>(threadIdx.x); j < d; j += static_cast<int>(blockDim.x)) {
+      float sum = static_cast<float>(degree) * q[j];
+      for (int g = 0; g < groups; ++g) sum -= slopes[(g * count + r) * d + j];
+      slopes[r * d + j] = sum;
+      along += q[j] * sum;
+    }
+    along = block_sum(along, shared);
+    value += scale / 2 * static_cast<double>(along);
+    const float length = normalise ? inverse[i] : 1.f;
+    for (int j = static_cast<int>(threadIdx.x); j < d; j += static_cast<int>(blockDim.x)) {
+      const float dq = slopes[r * d + j];
+      dZ[place(i, stride) + j] += factor * (normalise ? dq - along * q[j] : dq) * length;
+    }
   }
-  along = block_sum(along, shared);
-  const float factor = static_cast<float>(scale * weight), length = normalise ? inverse[i] : 1.f;
-  for (int j = static_cast<int>(threadIdx.x); j < d; j += static_cast<int>(blockDim.x)) {
-    const float dq = slopes[j];
-    dZ[place(i, stride) + j] += factor * (normalise ? dq - along * q[j] : dq) * length;
-  }
-  report(to, i, scale / 2 * static_cast<double>(along), 1);
+  report(to, static_cast<int>(blockIdx.x), value, 1);
 }
 
 struct Contrast {
@@ -274,6 +287,7 @@ __global__ void contrast_kernel(Contrast c, Report to) {
   extern __shared__ int places[];  // stack rows of the views that are there, 2 m inverse lengths, then slopes and Q
   auto* const inverse = reinterpret_cast<float*>(places + c.views);
   const int i = static_cast<int>(blockIdx.x), lane = threadIdx.x % 32, warp = threadIdx.x / 32, d = c.cols;
+  const int threads = static_cast<int>(blockDim.x), warps = threads / 32;
   const std::int32_t* slots = c.slots + i * c.views;
   int k = 0;
   for (int v = 0; v < c.views; ++v) {
@@ -291,7 +305,7 @@ __global__ void contrast_kernel(Contrast c, Report to) {
   float* const slopes =
       c.Q == nullptr ? inverse + 2 * c.views : c.slopes + static_cast<std::int64_t>(i) * 4 * c.views * c.views;
   float* const Q = c.Q == nullptr ? slopes + 4 * c.views * c.views : c.Q + static_cast<std::int64_t>(i) * 2 * c.views * d;
-  for (int p = warp; p < h; p += 8) {
+  for (int p = warp; p < h; p += warps) {
     const float* x = p < k ? c.S + place(places[p], c.S_stride) : c.O + place(places[p - k], c.O_stride);
     float sum = 0;
 #pragma unroll 4
@@ -301,7 +315,7 @@ __global__ void contrast_kernel(Contrast c, Report to) {
     if (lane == 0) inverse[p] = factor;
   }
   __syncthreads();
-  for (int at = warp; at < h * h; at += 8) {
+  for (int at = warp; at < h * h; at += warps) {
     const int p = at / h, q = at % h;
     if (q > p) continue;
     float sum = 0;
@@ -326,7 +340,7 @@ __global__ void contrast_kernel(Contrast c, Report to) {
   }
   __syncthreads();
   const double A = A_shared, B = B_shared;
-  for (int at = static_cast<int>(threadIdx.x); at < h * h; at += kThreads) {
+  for (int at = static_cast<int>(threadIdx.x); at < h * h; at += threads) {
     const int p = at / h, q = at % h;
     double e = 0;
     if ((p >= k || q >= k) && p != q) e = 2 * static_cast<double>(slopes[at]) / (B * negatives);
@@ -334,10 +348,11 @@ __global__ void contrast_kernel(Contrast c, Report to) {
     slopes[at] = static_cast<float>(2 * c.weight * scale * e);
   }
   __syncthreads();
-  for (int p = warp; p < h; p += 8) {
+  for (int p = warp; p < h; p += warps) {
     float along = 0;
     for (int j = lane; j < d; j += 32) {
       float dq = 0;
+#pragma unroll 4
       for (int q = 0; q < h; ++q) dq += slopes[p * h + q] * Q[q * d + j];
       along += Q[p * d + j] * dq;
     }
@@ -346,6 +361,7 @@ __global__ void contrast_kernel(Contrast c, Report to) {
 #pragma unroll 4
     for (int j = lane; j < d; j += 32) {
       float dq = 0;
+#pragma unroll 4
       for (int q = 0; q < h; ++q) dq += slopes[p * h + q] * Q[q * d + j];
       dx[j] += (dq - along * Q[p * d + j]) * inverse[p];
     }
@@ -356,16 +372,23 @@ __global__ void contrast_kernel(Contrast c, Report to) {
 // Instance contrast of one pair of views. used: rows that have both; where: their places, first all of u.
 __global__ void pair_kernel(const std::int32_t* slots, int rows, int views, int u, int v, int* used, int* where) {
   in_order();
-  if (threadIdx.x != 0) return;
+  const int lane = static_cast<int>(threadIdx.x);  // one warp
+  const auto have = [&](int i) { return i < rows && slots[i * views + u] != kNoRow && slots[i * views + v] != kNoRow; };
   int a = 0;
-  for (int i = 0; i < rows; ++i) a += slots[i * views + u] != kNoRow && slots[i * views + v] != kNoRow;
+  for (int i0 = 0; i0 < rows; i0 += 32) a += __popc(__ballot_sync(0xffffffffu, have(i0 + lane)));
   int at = 0;
-  for (int i = 0; i < rows; ++i)
-    if (slots[i * views + u] != kNoRow && slots[i * views + v] != kNoRow) {
-      where[at] = slots[i * views + u];
-      where[a + at++] = slots[i * views + v];
+  for (int i0 = 0; i0 < rows; i0 += 32) {
+    const int i = i0 + lane;
+    const bool both = have(i);
+    const std::uint32_t all = __ballot_sync(0xffffffffu, both);
+    const int own = at + __popc(all & ((1u << lane) - 1));
+    if (both) {
+      where[own] = slots[i * views + u];
+      where[a + own] = slots[i * views + v];
     }
-  *used = a;
+    at += __popc(all);
+  }
+  if (lane == 0) *used = a;
 }
 __global__ void instance_kernel(const float* Q, const int* used, int d, double tau, double weight, float* E, bool first,
                                 Report to) {
@@ -400,18 +423,23 @@ __global__ void instance_back_kernel(const float* Q, const float* inverse, const
                                      const float* E, float* dS, int stride) {
   in_order();
   __shared__ float shared[33];
+  extern __shared__ float slopes[];  // (d), then what each row pulls with
+  float* const pull = slopes + d;
   const int h = 2 * *used, p = static_cast<int>(blockIdx.x);
   if (p >= h) return;
-  const auto slope = [&](int j) {
-    float sum = 0;
-    for (int q = 0; q < h; ++q) sum += (E[place(p, h) + q] + E[place(q, h) + p]) * Q[place(q, d) + j];
-    return sum;
-  };
+  for (int q = static_cast<int>(threadIdx.x); q < h; q += kThreads) pull[q] = E[place(p, h) + q] + E[place(q, h) + p];
+  __syncthreads();
   float along = 0;
-  for (int j = static_cast<int>(threadIdx.x); j < d; j += kThreads) along += Q[place(p, d) + j] * slope(j);
+  for (int j = static_cast<int>(threadIdx.x); j < d; j += kThreads) {
+    float sum = 0;
+#pragma unroll 8
+    for (int q = 0; q < h; ++q) sum += pull[q] * Q[place(q, d) + j];
+    slopes[j] = sum;
+    along += Q[place(p, d) + j] * sum;
+  }
   along = block_sum(along, shared);
   for (int j = static_cast<int>(threadIdx.x); j < d; j += kThreads)
-    dS[place(where[p], stride) + j] += (slope(j) - along * Q[place(p, d) + j]) * inverse[p];
+    dS[place(where[p], stride) + j] += (slopes[j] - along * Q[place(p, d) + j]) * inverse[p];
 }
 __global__ void add_up_kernel(const double* parts, int count, double factor, double* value) {
   in_order();
@@ -511,7 +539,6 @@ void CudaOps::view_loss(Input logits, const LabelRows& labels, Slots slots, doub
 void CudaOps::graph_loss(Input Z, const LabelRows& labels, const GraphSettings& settings, double weight, Output dZ,
                          double* value) const {
   const std::size_t b = Z.rows, d = Z.cols;
-  const Report to = report_to(parts_, counters_, stream_, b, value);
   auto* Q = static_cast<float*>(units_.take((b * d + b) * sizeof(float), stream_));
   auto* T = static_cast<float*>(squares_.take(b * b * sizeof(float), stream_));
   float* inverse = Q + b * d;
@@ -525,10 +552,14 @@ void CudaOps::graph_loss(Input Z, const LabelRows& labels, const GraphSettings& 
   auto* bits = static_cast<std::uint32_t*>(rows_.take(b * 2 * static_cast<std::size_t>(words) * 4, stream_));
   launch(label_bits_kernel, blocks_for(b, 8), kThreads, 0, stream_, labels_of(labels), words, bits);
   launch(graph_weight_kernel, int_of(b), kThreads, 0, stream_, bits, int_of(b), words, settings.eta, T);
-  const int groups = d <= 2048 ? 4 : 1;
-  launch(graph_kernel, int_of(b), groups * kThreads, static_cast<std::size_t>(groups) * d * sizeof(float), stream_, Q, inverse, T, int_of(b), int_of(d), settings.normalise,
-                                                    (settings.pairwise ? 4. : 2.) / static_cast<double>(b * b), weight,
-                                                    dZ.data, int_of(dZ.stride), to);
+  const auto go = [&](auto kernel, std::size_t count, std::size_t groups) {
+    const int blocks = blocks_for(b, count);
+    launch(kernel, blocks, int_of(groups) * kThreads, groups * count * d * sizeof(float), stream_, Q, inverse, T, int_of(b),
+           int_of(d), settings.normalise, (settings.pairwise ? 4. : 2.) / static_cast<double>(b * b), weight, dZ.data,
+           int_of(dZ.stride), report_to(parts_, counters_, stream_, static_cast<std::size_t>(blocks), value));
+  };
+  if (d <= 512) return go(graph_kernel<4>, 4, 4);
+  go(graph_kernel<1>, 1, d <= 2048 ? 4 : 1);
 }
 
 void CudaOps::contrast_loss(Input S, Input O, Slots slots, const ContrastSettings& settings, double weight, Output dS,
@@ -564,7 +595,7 @@ void CudaOps::contrast_loss(Input S, Input O, Slots slots, const ContrastSetting
                    weight,
                    Q,
                    slopes};
-  launch(contrast_kernel, int_of(b), kThreads, shared, stream_, c, to);
+  launch(contrast_kernel, int_of(b), d < 256 ? kThreads : 2 * kThreads, shared, stream_, c, to);
 }
 
 void CudaOps::instance_loss(Input S, Slots slots, double tau, double weight, Output dS, double* value) const {
@@ -582,7 +613,7 @@ void CudaOps::instance_loss(Input S, Slots slots, double tau, double weight, Out
       launch(unit_kernel, blocks_for(2 * b, 8), kThreads, 0, stream_, S.data, int_of(S.stride), where, used, 0, int_of(d), Q,
                                                                   inverse);
       launch(instance_kernel, int_of(2 * b), kThreads, 0, stream_, Q, used, int_of(d), tau, weight, E, false, to);
-      launch(instance_back_kernel, int_of(2 * b), kThreads, 0, stream_, Q, inverse, used, where, int_of(d), E, dS.data,
+      launch(instance_back_kernel, int_of(2 * b), kThreads, (d + 2 * b) * sizeof(float), stream_, Q, inverse, used, where, int_of(d), E, dS.data,
                                                                     int_of(dS.stride));
     }
   launch(add_up_kernel, 1, kThreads, 0, stream_, to.parts, int_of(2 * b), 1, value);

@@ -1,5 +1,6 @@
 // Memory, transfers and the order of work.
 #include <cstdio>
+#include <cstdlib>
 #include <cstring>
 #include <map>
 #include <string>
@@ -138,6 +139,7 @@ std::shared_ptr<void> CudaOps::allocate(std::size_t bytes) const {
     if (const auto returned = to.lock()) return returned->put(bytes, p);
     cudaFree(p);
   });
+  ++launches;
   LACUNA_CUDA(cudaMemsetAsync(memory, 0, bytes, stream_));
   return owner;
 }
@@ -151,6 +153,7 @@ std::shared_ptr<void> CudaOps::allocate_mapped(std::size_t bytes) const {
 
 // Short lists go through pinned memory and are not waited for.
 void CudaOps::upload(ByteRows<const std::byte> host, ByteRows<std::byte> to, std::size_t width, std::size_t rows) const {
+  ++launches;
   LACUNA_CUDA(cudaSetDevice(device_));
   counted_ = {};
   if (width * rows <= kStagingBytes) {
@@ -174,10 +177,21 @@ void CudaOps::upload(ByteRows<const std::byte> host, ByteRows<std::byte> to, std
 
 void CudaOps::download(ByteRows<const std::byte> from, ByteRows<std::byte> host, std::size_t width,
                        std::size_t rows) const {
+  ++launches;
   LACUNA_CUDA(cudaSetDevice(device_));
   LACUNA_CUDA(cudaMemcpy2DAsync(host.data, rows == 1 ? width : host.stride, from.data, rows == 1 ? width : from.stride,
                                 width, rows, cudaMemcpyDeviceToHost, stream_));
   LACUNA_CUDA(cudaStreamSynchronize(stream_));
+}
+
+// What is free, but for a part that steps and predictions may need. LACUNA_GPU_DATA sets a limit, in bytes.
+std::size_t CudaOps::room() const {
+  LACUNA_CUDA(cudaSetDevice(device_));
+  std::size_t free = 0, total = 0;
+  LACUNA_CUDA(cudaMemGetInfo(&free, &total));
+  const std::size_t kept = total / 8, room = free > kept ? free - kept : 0;
+  const char* limit = std::getenv("LACUNA_GPU_DATA");
+  return limit == nullptr ? room : std::min(room, static_cast<std::size_t>(std::strtoull(limit, nullptr, 10)));
 }
 
 std::unique_lock<std::mutex> CudaOps::turn() const {

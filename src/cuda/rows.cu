@@ -460,6 +460,7 @@ void CudaOps::relu_backward(Input X, Output dX) const {
 }
 void CudaOps::copy(Input X, bool add, Output Y) const {
   if (!add && X.rows == 1) {  // whole arenas
+    ++launches;
     LACUNA_CUDA(cudaMemcpyAsync(Y.data, X.data, X.cols * sizeof(float), cudaMemcpyDeviceToDevice, stream_));
     return;
   }
@@ -468,6 +469,7 @@ void CudaOps::copy(Input X, bool add, Output Y) const {
 }
 void CudaOps::zero(Output X) const {
   if (X.empty()) return;
+  ++launches;
   LACUNA_CUDA(cudaMemset2DAsync(X.data, X.stride * sizeof(float), 0, X.cols * sizeof(float), X.rows, stream_));
 }
 void CudaOps::sigmoid(Input X, Output P) const {

@@ -65,16 +65,23 @@ bool CudaOps::streams(const BackwardJob<float>& j) const {
 
 void CudaOps::stream_forward(std::span<const ForwardJob<float>> list) const {
   const int terms = precision_ == Precision::f32 ? 3 : 1;
-  std::size_t most = 0, halves = 0, tiles = 0;
+  std::size_t most = 0, halves = 0, made_halves = 0, tiles = 0;
   for (const auto& j : list) most = std::max(most, j.X.rows);
   if (most == 0) return;
   const int row_tiles = row_tiles_for(most), rows = row_tiles * 16;
   for (const auto& j : list) {
     halves += sheet_halves(int_of(j.X.cols), kDeep, rows, terms);
+    made_halves += sheet_halves(int_of(j.Y.cols), kDeep, rows, terms);
     tiles += static_cast<std::size_t>(blocks_for(j.W.cols, kBroad));
   }
   auto* half = static_cast<Half*>(halves_.take(halves * sizeof(Half), stream_, true));
   auto* counter = static_cast<int*>(counters_.take(tiles * sizeof(int), stream_, true));
+  // Sheets that the forward before has made hold if nothing was launched since. A row that is no row of the batch may hold
+  // anything: it comes to nothing but itself.
+  const bool holds = made_at_ == launches && made_by_ == std::this_thread::get_id() && made_rows_ == rows;
+  const std::vector<Made> known = holds ? std::move(made_) : std::vector<Made>();
+  auto* to_make = static_cast<Half*>(made_halves_[made_side_ ^= 1].take(made_halves * sizeof(Half), stream_, true));
+  made_.clear();
   SheetJobs sheets{};
   Jobs<ForwardPart> parts{};
   Maps<1> maps;
@@ -83,13 +90,23 @@ void CudaOps::stream_forward(std::span<const ForwardJob<float>> list) const {
   for (const auto& j : list) {
     if (j.X.rows == 0) continue;
     if (before == nullptr || before->X.data != j.X.data || before->X.rows != j.X.rows) {  // channels read the same rows
-      const SheetJob sheet{j.X.data, half, int_of(j.X.rows), int_of(j.X.cols), int_of(j.X.stride), rows, kDeep, terms, Order::plain};
-      add_job(sheets, sheet, sheet_blocks(sheet));
-      X = half;
-      half += sheet_halves(int_of(j.X.cols), kDeep, rows, terms);
+      const auto at = std::find_if(known.begin(), known.end(), [&](const Made& m) {
+        return m.data == j.X.data && m.rows == j.X.rows && m.cols == j.X.cols;
+      });
+      if (at != known.end()) {
+        X = static_cast<const Half*>(at->sheets);
+      } else {
+        const SheetJob sheet{j.X.data, half,  int_of(j.X.rows), int_of(j.X.cols), int_of(j.X.stride), rows,
+                             kDeep,    terms, Order::plain};
+        add_job(sheets, sheet, sheet_blocks(sheet));
+        X = half;
+        half += sheet_halves(int_of(j.X.cols), kDeep, rows, terms);
+      }
     }
     before = &j;
+    made_.push_back({j.Y.data, j.Y.rows, j.Y.cols, to_make});
     const ForwardPart part{X,
+                           to_make,
                            j.W.data,
                            j.b.data,
                            j.Y.data,
@@ -99,14 +116,17 @@ void CudaOps::stream_forward(std::span<const ForwardJob<float>> list) const {
                            int_of(j.W.rows),
                            int_of(j.W.cols),
                            sheets_of(int_of(j.W.rows), kDeep),
+                           sheets_of(int_of(j.W.rows), kDeep) + kForwardEnd,
                            j.relu,
+                           even(j.Y),
                            drop_of(j.dropout, j.draws),
                            counter};
+    to_make += sheet_halves(int_of(j.Y.cols), kDeep, rows, terms);
     counter += blocks_for(j.W.cols, kBroad);
     maps.map[parts.count][0] = weights_map(j.W);
-    add_job(parts, part, part.deep * blocks_for(j.W.cols, kBroad));
+    add_job(parts, part, part.span * blocks_for(j.W.cols, kBroad));
   }
-  const int blocks = std::min(multiprocessors_, total(parts));
+  const int blocks = blocks_of(total(parts), kForwardEnd, multiprocessors_);
   auto* partial = static_cast<float*>(
       partial_.take(static_cast<std::size_t>(2 * blocks * rows) * kBroad * sizeof(float), stream_));
   prepare(sheets, BiasJobs{}, stream_);
@@ -114,9 +134,15 @@ void CudaOps::stream_forward(std::span<const ForwardJob<float>> list) const {
     if (terms == 1) return launch_forward<tiles_of_rows, 1>(maps, parts, blocks, partial, stream_);
     if constexpr (tiles_of_rows <= 6) launch_forward<tiles_of_rows, 3>(maps, parts, blocks, partial, stream_);
   };
-  if (row_tiles == 5) return go.template operator()<5>();
-  if (row_tiles == 6) return go.template operator()<6>();
-  go.template operator()<8>();
+  if (row_tiles == 5)
+    go.template operator()<5>();
+  else if (row_tiles == 6)
+    go.template operator()<6>();
+  else
+    go.template operator()<8>();
+  made_at_ = launches;
+  made_by_ = std::this_thread::get_id();
+  made_rows_ = rows;
 }
 
 void CudaOps::stream_backward(std::span<const BackwardJob<float>> list, const UpdateRule& rule) const {
@@ -160,16 +186,18 @@ void CudaOps::stream_backward(std::span<const BackwardJob<float>> list, const Up
                             int_of(j.W.value.rows),
                             int_of(j.W.value.cols),
                             sheets_of(int_of(j.W.value.cols), width),
+                            sheets_of(int_of(j.W.value.cols), width) + (j.dX.empty() ? 0 : kBackwardEnd),
                             j.mask_by_input,
+                            even(j.X) && even(j.dX),
                             j.dropout > 0 ? drop_of(j.dropout, {}).scale : 1.f,
                             j.dropout > 0 ? int_of(j.dropped) : 0,
                             counter};
     counter += own;
-    add_job(parts, part, own * part.wide);
+    add_job(parts, part, own * part.span);
     const BiasJob bias = bias_job(j, rule);
     add_job(biases, bias, bias_blocks(bias));
   }
-  const int blocks = std::min(multiprocessors_, total(parts));
+  const int blocks = blocks_of(total(parts), kBackwardEnd, multiprocessors_);
   auto* partial = static_cast<float*>(
       partial_.take(static_cast<std::size_t>(2 * blocks * rows) * kOwned * sizeof(float), stream_));
   prepare(sheets, biases, stream_);

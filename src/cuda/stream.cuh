@@ -3,10 +3,13 @@
 // what is free again; no thread waits for all others.
 //
 // The work of a launch is one row of equal units, over all jobs, and each block takes an equal share of it that begins
-// and ends anywhere: a sum that blocks share is completed by the one that comes last, in the order of blocks.
+// and ends anywhere: a sum that blocks share is completed by the one that comes last, in the order of blocks. Ending a
+// sum takes as long as some units: behind those of a sum there are as many places that hold nothing.
 #pragma once
 
 #include <cuda.h>
+
+#include <algorithm>
 
 #include "cuda/mma.cuh"
 
@@ -91,6 +94,28 @@ __device__ inline int owner_of(int unit, int blocks, int units) {
   return static_cast<int>(((static_cast<std::int64_t>(unit) + 1) * blocks - 1) / units);
 }
 
+// Blocks of a launch: no share is smaller than a sum's end.
+inline int blocks_of(int places, int end, int multiprocessors) {
+  return std::max(1, std::min(multiprocessors, places / (end + 1)));
+}
+// Where the units of a share lie. `length` of a job are the units of a sum, `span` those and the places behind.
+template <class Part>
+struct Place {
+  int sum, unit;  // number of the sum in its job, and of the unit in the sum
+  const Part& job;
+  __device__ Place(const Jobs<Part>& jobs, int at) : job(jobs.find(at)) {
+    sum = at / job.span;
+    unit = at % job.span;
+  }
+  __device__ bool holds() const { return unit < job.length; }
+};
+template <class Part>
+__device__ inline int next_unit(const Jobs<Part>& jobs, int at, int end) {
+  if (at >= end) return end;
+  const Place<Part> place(jobs, at);
+  return place.holds() ? at : at - place.unit + place.job.span;
+}
+
 // A sum of several blocks over units [begin, end). A block has two places for parts: one for a sum that began before
 // its share, one for a sum that begins in it.
 struct SharedSum {
@@ -101,6 +126,50 @@ struct SharedSum {
   }
   __device__ int place(int part) const { return part == 0 ? first_place : 2 * (first_block + part); }
 };
+
+// Fours of a sum that a thread of the computing warps completes: from shared memory, `pitch` floats apart, where one
+// block has all of it, otherwise from the parts in their order. Loads of one part are under way together; `left` says how
+// many places of `parts` there are.
+template <int count>
+__device__ inline void add_parts(float4 (&sum)[count], const float* own, int pitch, const float4* parts, int place, int left,
+                                 const SharedSum& shared) {
+  if (shared.parts == 1) {
+#pragma unroll
+    for (int u = 0; u < count; ++u)
+      sum[u] = u * kComputing < left ? *reinterpret_cast<const float4*>(own + u * pitch) : make_float4(0, 0, 0, 0);
+    return;
+  }
+#pragma unroll
+  for (int u = 0; u < count; ++u) sum[u] = make_float4(0, 0, 0, 0);
+  for (int part = 0; part < shared.parts; ++part) {
+    const float4* const from = parts + static_cast<std::int64_t>(shared.place(part)) * place;
+    float4 more[count];
+#pragma unroll
+    for (int u = 0; u < count; ++u)
+      more[u] = u * kComputing < left ? __ldcg(from + u * kComputing) : make_float4(0, 0, 0, 0);
+#pragma unroll
+    for (int u = 0; u < count; ++u)
+      sum[u].x += more[u].x, sum[u].y += more[u].y, sum[u].z += more[u].z, sum[u].w += more[u].w;
+  }
+}
+// Up to four numbers of a row; `even`: it begins on 16 bytes.
+__device__ inline void load_four(float (&values)[4], const float* from, int left, bool even) {
+  if (even && left >= 4) {
+    *reinterpret_cast<float4*>(values) = *reinterpret_cast<const float4*>(from);
+    return;
+  }
+#pragma unroll
+  for (int c = 0; c < 4; ++c) values[c] = c < left ? from[c] : 0.f;
+}
+__device__ inline void store_four(float* to, const float (&values)[4], int left, bool even) {
+  if (even && left >= 4) {
+    *reinterpret_cast<float4*>(to) = make_float4(values[0], values[1], values[2], values[3]);
+    return;
+  }
+#pragma unroll
+  for (int c = 0; c < 4; ++c)
+    if (c < left) to[c] = values[c];
+}
 
 // Whether this block is the last of `parts` to come here; the counter is then zero again. Of computing warps.
 // `last`: a place in shared memory.

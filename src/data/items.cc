@@ -56,24 +56,35 @@ const ItemsAway::Copy& ItemsAway::on(const Engine& engine, const Items& items) c
   const auto [at, is_new] = copies_.try_emplace(engine.place());
   Copy& copy = at->second;
   if (!is_new) return copy;
-  const auto send = [&](const auto& matrix) {
+  const auto send = [&](const auto& matrix, bool near) {
     using T = std::remove_cvref_t<decltype(matrix(0, 0))>;
-    EngineMatrix<T> array(engine, matrix.rows(), matrix.cols());
+    EngineMatrix<T> array = near ? EngineMatrix<T>(engine, matrix.rows(), matrix.cols())
+                                 : EngineMatrix<T>::mapped(engine, matrix.rows(), matrix.cols());
     const std::size_t piece =
         items.mapped ? std::max<std::size_t>(1, kPieceBytes / std::max<std::size_t>(1, matrix.cols() * sizeof(T)))
                      : std::max<std::size_t>(1, matrix.rows());
     for (std::size_t begin = 0; begin < matrix.rows(); begin += piece) {
       const std::size_t count = std::min(piece, matrix.rows() - begin);
-      upload<T>(engine, matrix.view().slice(begin, count), array.view().slice(begin, count));
+      const MatrixView<const T> from = matrix.view().slice(begin, count);
+      if (near)
+        upload<T>(engine, from, array.view().slice(begin, count));
+      else
+        for (std::size_t i = 0; i < count; ++i) std::ranges::copy(from.row(i), array.view().row(begin + i).begin());
       if (items.mapped) release_mapped(bytes_of(matrix, begin, count));
     }
     return array;
   };
   try {
-    for (const auto& X : items.X) copy.X.push_back(send(X));
-    for (const auto& common : items.common) copy.common.push_back(send(SharedMatrix<float>(common)));
-    copy.Y = send(items.Y);
-    copy.G = send(items.G);
+    // Labels are read by losses as well, and are small; rows of views are gathered once a step.
+    copy.Y = send(items.Y, true);
+    copy.G = send(items.G, true);
+    for (const auto& common : items.common) copy.common.push_back(send(SharedMatrix<float>(common), true));
+    std::size_t room = engine.room();
+    for (const auto& X : items.X) {
+      const std::size_t bytes = X.rows() * X.cols() * sizeof(float);
+      copy.X.push_back(send(X, bytes <= room));
+      if (bytes <= room) room -= bytes;
+    }
     engine.wait(engine.mark());  // other engines of the same device read it too
   } catch (...) {  // half a copy is none
     copies_.erase(at);

@@ -230,7 +230,7 @@ class ItemParser {
     const std::size_t j = block_.label_index(name);
     if (j == block_.labels().size())
       fail(Exit::data, "the model has no label '{}'{}", name, did_you_mean(name, block_.labels()));
-    if (seen_[j]++ != 0) twice(name);
+    if (seen_[j]++ != 0) fail(Exit::data, "label '{}' comes twice in \"labels\"", name);
     return j;
   }
   std::int8_t label_value(const std::string& name) {

@@ -21,7 +21,7 @@ std::vector<float> squared_lengths(MatrixView<const float> A) {
 // D (n, r): |z_i - a_j|².
 void squared_distances(MatrixView<const float> Z, MatrixView<const float> A, MatrixView<float> D) {
   const std::vector<float> z = squared_lengths(Z), a = squared_lengths(A);
-  product(Z, A, Transpose::right, false, D);
+  multiply(Z, A, Transpose::right, false, D);
   for (std::size_t i = 0; i < D.rows; ++i)
     for (std::size_t j = 0; j < D.cols; ++j) D(i, j) = std::max(0.f, z[i] + a[j] - 2 * D(i, j));
 }
@@ -91,7 +91,7 @@ void KernelMap::apply(MatrixView<const float> Z, MatrixView<float> out) const {
   Matrix<float> D(Z.rows, anchors.rows());
   squared_distances(Z, anchors, D);
   gaussian(D, width);
-  product(std::as_const(D).view(), projection.view(), Transpose::none, false, out);
+  multiply(D, projection, Transpose::none, false, out);
   for (std::size_t i = 0; i < out.rows; ++i)
     for (std::size_t k = 0; k < out.cols; ++k) out(i, k) -= offset(0, k);
 }

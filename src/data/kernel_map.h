@@ -22,7 +22,7 @@ struct KernelMap {
 
   // Z (n, p) training rows. At most K coordinates, whose variance over the anchors is 1 on average.
   static KernelMap fit(MatrixView<const float> Z, std::size_t K, std::uint64_t seed);
-  // Z (n, p) -> out (n, K).
+  // Z (n, p) -> out (n, K). A row's result does not depend on the others.
   void apply(MatrixView<const float> Z, MatrixView<float> out) const;
 
   void save(Tensors& file, const std::string& stem) const;

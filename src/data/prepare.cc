@@ -244,7 +244,7 @@ void apply_dense(const Preparation::ViewMap& map, const Selection& selection, st
   }
   if (map.directions.empty()) return;
   const MatrixView<float> out = X.slice(begin, end - begin);
-  product(raw, map.directions.view(), Transpose::none, false, out);
+  multiply(raw, map.directions.view(), Transpose::none, false, out);  // a row's bits are its own
   for (std::size_t i = 0; i < out.rows; ++i)
     for (float& value : out.row(i)) value *= map.gain;
 }

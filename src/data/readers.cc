@@ -344,10 +344,17 @@ Dataset read_dataset(const std::string& path, const ReadOptions& asked) {
 
 namespace {
 
+// .npx may be a slip of the pen; .5 is part of a name.
+bool looks_like_ending(const std::string& ending) {
+  return ending.size() > 1 && std::isalpha(static_cast<unsigned char>(ending[1])) != 0;
+}
+
 // The form that a path to be written asks for; null: a native folder.
 const FileForm* written_form(const std::string& path) {
   const std::string ending = fs::path(path).extension().string();
+  std::vector<std::string> written;
   for (const FileForm& form : forms()) {
+    if (form.write != nullptr) written.push_back(form.endings.front());
     if (std::ranges::find(form.endings, ending) == form.endings.end()) continue;
     if (form.write == nullptr || ending == ".toml" || ending == ".tsv")
       fail(Exit::usage,
@@ -355,6 +362,13 @@ const FileForm* written_form(const std::string& path) {
            ending);
     return &form;
   }
+  std::error_code error;
+  if (looks_like_ending(ending) && !fs::is_directory(path, error))
+    fail(Exit::usage,
+         "{}: no data set ends with {}; write .npz, .mat, .h5mu or .csv (a folder), or a native folder: a "
+         "name "
+         "without ending, or with a slash at its end{}",
+         path, ending, did_you_mean(ending, written));
   return nullptr;
 }
 

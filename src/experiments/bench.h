@@ -29,6 +29,7 @@ struct BenchOptions {
       shard;  // "I/N", "slurm", "networks", "others": this process runs a part of the cells; empty = all
   bool resume = false, retry_failed = false, keep_scores = false;
   int threads = 0;
+  std::size_t at_once = 0;  // cells of networks that run at the same time; 0: as many as share the device well
   std::string device = "cpu";  // where networks compute; results depend on it
   double level = .05;          // of the significance tests
   std::string metric = "AP";   // of the tests and the figures that show one

@@ -282,6 +282,7 @@ CellSpec CellSpec::from_json(const nlohmann::json& from) {
 }
 
 const Shelf::Book& Shelf::data(const DataChoice& choice) {
+  const std::lock_guard lock(mutex_);
   const std::string key = choice.path + "\n" + options_json(choice.read).dump();
   auto at = books_.find(key);
   if (at == books_.end()) {
@@ -295,6 +296,7 @@ const Shelf::Book& Shelf::data(const DataChoice& choice) {
 }
 
 const Folds& Shelf::folds(const DataChoice& data_choice, const FoldChoice& choice) {
+  const std::lock_guard lock(mutex_);
   const Book& book = data(data_choice);
   const std::string rule = choice.file.empty() ? options_json(choice.mask).dump()
                                                : choice.file + (choice.complete ? "\ncomplete" : "");

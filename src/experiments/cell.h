@@ -9,6 +9,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <mutex>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
@@ -66,7 +67,7 @@ struct CellSpec {
   static CellSpec from_json(const nlohmann::json& from);  // Exit::data if it is not a cell
 };
 
-// Data sets and folds that cells share, read once. Not thread-safe.
+// Data sets and folds that cells share, read once, whatever thread asks.
 class Shelf {
  public:
   struct Book {
@@ -77,6 +78,7 @@ class Shelf {
   const Folds& folds(const DataChoice& data, const FoldChoice& choice);
 
  private:
+  std::recursive_mutex mutex_;
   std::map<std::string, Book> books_;
   std::map<std::string, Folds> folds_;
 };

@@ -1,13 +1,17 @@
 #include "experiments/work.h"
 
+#include <algorithm>
+#include <atomic>
 #include <chrono>
 #include <map>
 #include <thread>
+#include <vector>
 
 #include "base/error.h"
 #include "base/text.h"
 #include "experiments/machine.h"
 #include "experiments/results.h"
+#include "ops/device.h"
 
 namespace lacuna {
 
@@ -21,7 +25,7 @@ std::string epoch_text(const EpochRecord& record) {
 std::string BenchProgress::text() const {
   std::string line = fmt::format("{} of {} done", done, total);
   if (failed > 0) line += fmt::format(", {} failed", failed);
-  if (elsewhere > 0) line += fmt::format(", {} run by other processes", elsewhere);
+  if (elsewhere > 0) line += fmt::format(", {} more running", elsewhere);
   if (seconds_left > 0) line += fmt::format(", about {} left", duration_text(seconds_left));
   if (untimed > 0)
     line += fmt::format("{} {} cells of methods not timed yet", seconds_left > 0 ? " and" : ",", untimed);
@@ -54,6 +58,51 @@ std::string run_claimed(const Claim& claim, const CellSpec& spec, const BenchOpt
   return " failed: " + error;
 }
 
+namespace {
+
+// Networks do not fill a GPU: threads of this process work on cells as other processes do, by claims.
+class Helpers {
+ public:
+  Helpers(std::span<const PlannedCell* const> cells, const BenchOptions& options, CellStore& store,
+          Shelf& shelf) {
+    std::vector<const PlannedCell*> some;
+    double bytes = 0;
+    for (const auto* cell : cells) {
+      if (cell->spec.task == Task::timing || !is_network(cell->spec.method)) continue;
+      some.push_back(cell);
+      if (current_device().cuda) bytes = std::max(bytes, estimate_cell(cell->spec, shelf).bytes);
+    }
+    const std::size_t most = options.at_once > 0 ? options.at_once : trainings_at_once(bytes);
+    const std::size_t threads = std::min(some.size(), most);
+    for (std::size_t k = 1; k < threads; ++k)
+      threads_.emplace_back([this, some, &options, &store, &shelf] { help(some, options, store, shelf); });
+  }
+  ~Helpers() {
+    for (auto& thread : threads_) thread.join();
+  }
+  std::size_t ran() const { return ran_; }
+
+ private:
+  void help(std::span<const PlannedCell* const> cells, const BenchOptions& options, CellStore& store,
+            Shelf& shelf) {
+    for (const auto* cell : cells) {
+      const auto claim = stop_requested ? nullptr : store.claim(cell->id);
+      if (claim == nullptr) continue;
+      try {
+        run_claimed(*claim, cell->spec, options, store, shelf);
+        ++ran_;
+      } catch (const Error&) {  // interrupted: the thread that works the plan off is too, and says so
+        return;
+      }
+    }
+  }
+
+  std::atomic<std::size_t> ran_{0};
+  std::vector<std::thread> threads_;
+};
+
+}  // namespace
+
 BenchOutcome work_off(std::span<const PlannedCell* const> cells, const BenchOptions& options,
                       CellStore& store, Shelf& shelf, const std::function<void(const BenchProgress&)>& tell,
                       const std::function<void(const PlannedCell&)>& apart) {
@@ -62,6 +111,7 @@ BenchOutcome work_off(std::span<const PlannedCell* const> cells, const BenchOpti
     for (const auto* cell : cells) store.forget_failure(cell->id);
 
   store.sweep();
+  const Helpers helpers(cells, options, store, shelf);
   BenchOutcome outcome;
   std::map<std::string, std::pair<double, std::size_t>> seconds_of;  // by method and data
   const auto group = [](const PlannedCell& cell) {
@@ -156,7 +206,7 @@ BenchOutcome work_off(std::span<const PlannedCell* const> cells, const BenchOpti
     if (!waiting) break;
     if (stop_requested) fail(Exit::interrupted, "interrupted");
     if (!ran) {
-      report("waiting for cells that other processes run", false);
+      report("waiting for cells that are running", false);
       std::this_thread::sleep_for(std::chrono::seconds(1));
     }
   }
@@ -165,6 +215,7 @@ BenchOutcome work_off(std::span<const PlannedCell* const> cells, const BenchOpti
     outcome.done += state == State::done;
     outcome.failed += state == State::failed;
   }
+  outcome.ran += helpers.ran();
   return outcome;
 }
 

@@ -6,6 +6,7 @@
 #include <numeric>
 
 #include "base/error.h"
+#include "base/random.h"
 #include "data/metrics.h"
 #include "methods/calibrate.h"
 #include "methods/method.h"
@@ -13,9 +14,10 @@
 namespace lacuna {
 namespace {
 
-constexpr int kShares = 12;      // of which a blend is made, at most
-constexpr double kCaution = .5;  // standard errors of a gain that are taken from it
-constexpr double kLeast = 5e-4;  // of AP, that a candidate must add
+constexpr std::uint32_t kBlendDraws = 20;    // of the judged rows
+constexpr int kShares = 8;                   // that are given on a draw, at most
+constexpr double kLeast = .05;               // of all weights, that a candidate must have
+constexpr std::size_t kMostValues = 200000;  // of a draw, so that many rows and labels take seconds
 constexpr const char* kSlopes = "blend.slopes";
 constexpr const char* kIntercept = "blend.intercept";
 
@@ -48,26 +50,66 @@ double mean_of(std::span<const double> values) {
   return count > 0 ? sum / count : 0;
 }
 
-// What weights are worth, on rows that nobody learned from.
-struct Judge {
-  const std::vector<Matrix<float>>& Z;  // of each candidate, as log-odds
-  MatrixView<const std::int8_t> truth;
-  const std::vector<double>& first;  // AP of each row by the first candidate
-
-  std::vector<double> rows(std::span<const double> weights) const {
-    Matrix<float> sum(truth.rows, truth.cols);
-    for (std::size_t k = 0; k < Z.size(); ++k) {
-      if (weights[k] == 0) continue;
-      const auto weight = static_cast<float>(weights[k]);
-      for (std::size_t i = 0; i < sum.values().size(); ++i) sum.values()[i] += weight * Z[k].values()[i];
+// 1 less the log loss of a row's known labels, on average; NaN where none is known.
+std::vector<double> row_likelihoods(MatrixView<const float> Z, MatrixView<const std::int8_t> truth) {
+  std::vector<double> result(Z.rows, std::nan(""));
+  for (std::size_t i = 0; i < Z.rows; ++i) {
+    double sum = 0, known = 0;
+    for (std::size_t j = 0; j < Z.cols; ++j) {
+      if (truth(i, j) == kUnknown) continue;
+      const auto z = static_cast<double>(truth(i, j) == 1 ? Z(i, j) : -Z(i, j));
+      sum += std::min(z, 0.) - std::log1p(std::exp(-std::abs(z)));
+      ++known;
     }
-    return row_average_precisions(sum, truth);
+    if (known > 0) result[i] = 1 + sum / known;
   }
-  double worth(std::span<const double> weights) const {
-    const Gain gain = gain_of(rows(weights), first);
-    return gain.mean - kCaution * gain.error;
+  return result;
+}
+
+// Rows on which values can be right or wrong. Their order is judged where they have labels of both kinds.
+struct Judged {
+  std::vector<std::uint32_t> rows;
+  bool by_order = true;
+
+  explicit Judged(MatrixView<const std::int8_t> truth) {
+    std::vector<std::uint32_t> known;
+    for (std::uint32_t i = 0; i < truth.rows; ++i) {
+      const auto row = truth.row(i);
+      if (std::ranges::find(row, 1) != row.end() && std::ranges::find(row, 0) != row.end()) rows.push_back(i);
+      if (std::ranges::any_of(row, [](std::int8_t y) { return y != kUnknown; })) known.push_back(i);
+    }
+    by_order = rows.size() >= kFewestJudged;
+    if (!by_order) rows = std::move(known);
+  }
+  std::vector<double> each(MatrixView<const float> Z, MatrixView<const std::int8_t> truth) const {
+    return by_order ? row_average_precisions(Z, truth) : row_likelihoods(Z, truth);
   }
 };
+
+template <class T>
+Matrix<T> picked(MatrixView<const T> from, std::span<const std::uint32_t> rows) {
+  Matrix<T> result(rows.size(), from.cols);
+  for (std::size_t i = 0; i < rows.size(); ++i) std::ranges::copy(from.row(rows[i]), result.row(i).begin());
+  return result;
+}
+
+Matrix<float> line_of(const Matrix<float>& X, const Line& line) {
+  Matrix<float> result(X.rows(), X.cols());
+  std::ranges::transform(X.values(), result.values().begin(), [&](float x) {
+    return static_cast<float>(line.a * static_cast<double>(x) + line.b);
+  });
+  return result;
+}
+
+Matrix<float> weighted_sum(std::span<const Matrix<float>> Z, std::span<const double> weights) {
+  Matrix<float> sum(Z[0].rows(), Z[0].cols());
+  for (std::size_t k = 0; k < Z.size(); ++k) {
+    if (weights[k] == 0) continue;
+    const auto weight = static_cast<float>(weights[k]);
+    for (std::size_t i = 0; i < sum.values().size(); ++i) sum.values()[i] += weight * Z[k].values()[i];
+  }
+  return sum;
+}
 
 std::vector<double> divided(std::vector<double> shares) {
   const double sum = std::accumulate(shares.begin(), shares.end(), 0.);
@@ -76,17 +118,16 @@ std::vector<double> divided(std::vector<double> shares) {
 }
 
 // One share at a time, to whom it helps most; the best stage of all.
-std::vector<double> add_shares(const Judge& judge) {
-  std::vector<double> shares(judge.Z.size());
-  shares[0] = 1;
-  std::vector<double> best = shares;
-  double best_worth = 0;
-  for (int step = 1; step < kShares; ++step) {
+std::vector<double> give_shares(const Judged& judged, std::span<const Matrix<float>> Z,
+                                MatrixView<const std::int8_t> truth) {
+  std::vector<double> shares(Z.size()), best;
+  double best_worth = -HUGE_VAL;
+  for (int step = 0; step < kShares; ++step) {
     std::size_t next = 0;
     double next_worth = -HUGE_VAL;
     for (std::size_t k = 0; k < shares.size(); ++k) {
       shares[k] += 1;
-      const double worth = judge.worth(divided(shares));
+      const double worth = mean_of(judged.each(weighted_sum(Z, divided(shares)), truth));
       shares[k] -= 1;
       if (worth > next_worth) next_worth = worth, next = k;
     }
@@ -96,29 +137,36 @@ std::vector<double> add_shares(const Judge& judge) {
   return divided(best);
 }
 
-// Who adds less than kLeast goes, the last of the plan first: a smaller model for nothing.
-std::vector<double> prune(const Judge& judge, std::vector<double> weights) {
-  double worth = judge.worth(weights);
-  for (std::size_t k = weights.size(); k-- > 0;) {
-    std::vector<double> without = weights;
-    without[k] = 0;
-    if (weights[k] == 0 || std::ranges::count(without, 0.) == std::ssize(without)) continue;
-    without = divided(without);
-    if (const double now = judge.worth(without); now > worth - kLeast)
-      weights = without, worth = std::max(worth, now);
+// The mean over draws with replacement; whoever has little of it goes.
+std::vector<double> mean_shares(const Judged& judged, std::span<const Matrix<float>> Z,
+                                MatrixView<const std::int8_t> truth) {
+  std::vector<double> weights(Z.size());
+  std::vector<std::uint32_t> drawn(
+      std::min(judged.rows.size(), std::max(kMostValues / truth.cols, kFewestJudged)));
+  for (std::uint32_t draw = 0; draw < kBlendDraws; ++draw) {
+    Random random(1, Purpose::bootstrap, draw);
+    for (std::uint32_t& row : drawn) row = judged.rows[random.below(judged.rows.size())];
+    std::vector<Matrix<float>> some;
+    for (const Matrix<float>& z : Z) some.push_back(picked<float>(z, drawn));
+    const std::vector<double> shares = give_shares(judged, some, picked(truth, drawn));
+    for (std::size_t k = 0; k < weights.size(); ++k) weights[k] += shares[k] / kBlendDraws;
   }
-  return weights;
+  const double least = std::min(kLeast, std::ranges::max(weights));
+  for (double& weight : weights)
+    if (weight < least) weight = 0;
+  return divided(weights);
 }
 
-Blend blend_of(std::span<const double> weights, std::span<const Line> lines) {
+// A mean of log-odds is too timid: one more line, of all together.
+Blend blend_of(std::span<const double> weights, std::span<const Line> lines, const Line& last) {
   Blend blend;
   double intercept = 0;
   for (std::size_t k = 0; k < weights.size(); ++k) {
     if (weights[k] == 0) continue;
-    blend.slopes.push_back(static_cast<float>(weights[k] * lines[k].a));
+    blend.slopes.push_back(static_cast<float>(last.a * weights[k] * lines[k].a));
     intercept += weights[k] * lines[k].b;
   }
-  blend.intercept = static_cast<float>(intercept);
+  blend.intercept = static_cast<float>(last.a * intercept + last.b);
   return blend;
 }
 
@@ -126,32 +174,30 @@ Blend blend_of(std::span<const double> weights, std::span<const Line> lines) {
 
 BlendChoice choose_blend(std::span<const Matrix<float>> values, MatrixView<const std::int8_t> truth) {
   assert(!values.empty());
-  const std::size_t candidates = values.size(), n = truth.rows, c = truth.cols;
+  const std::size_t candidates = values.size();
+  const Judged judged(truth);
+  const Matrix<std::int8_t> known = picked(truth, judged.rows);
   BlendChoice choice;
+  choice.rows = judged.rows.size();
+  choice.by_order = judged.by_order;
   choice.weights.assign(candidates, 0);
   choice.weights[0] = 1;
   std::vector<Line> lines;
   std::vector<Matrix<float>> Z;
   std::vector<std::vector<double>> alone;
   for (const Matrix<float>& X : values) {
-    const Line line = lines.emplace_back(pooled_line(X, truth));
-    Matrix<float>& z = Z.emplace_back(n, c);
-    for (std::size_t i = 0; i < z.values().size(); ++i)
-      z.values()[i] = static_cast<float>(line.a * static_cast<double>(X.values()[i]) + line.b);
-    choice.ap.push_back(mean_of(alone.emplace_back(row_average_precisions(z, truth))));
+    const Matrix<float>& z = Z.emplace_back(line_of(X, lines.emplace_back(pooled_line(X, truth))));
+    choice.worth.push_back(mean_of(alone.emplace_back(judged.each(picked<float>(z, judged.rows), known))));
   }
-  std::vector<double> rows = alone[0];
-  choice.rows = gain_of(rows, rows).rows;
-  if (choice.rows >= kFewestJudged) {
-    const Judge judge{Z, truth, alone[0]};
-    choice.weights = prune(judge, add_shares(judge));
-    rows = judge.rows(choice.weights);
-  }
+  if (choice.rows >= kFewestJudged) choice.weights = mean_shares(judged, Z, truth);
+  const Matrix<float> sum = weighted_sum(Z, choice.weights);
+  const Line last = pooled_line(sum, truth);
+  const std::vector<double> rows = judged.each(line_of(picked<float>(sum, judged.rows), last), known);
   const Gain gain = gain_of(rows, alone[0]);
   choice.gain = gain.mean;
   choice.error = gain.error;
   choice.blended = mean_of(rows);
-  choice.blend = blend_of(choice.weights, lines);
+  choice.blend = blend_of(choice.weights, lines, last);
   return choice;
 }
 

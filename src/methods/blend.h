@@ -2,10 +2,12 @@
 // its score where scores are no probabilities. Without slopes it is the plain mean.
 //
 // Candidates are weighted by how they do on rows that they did not learn from. Each gets one line (a, b) that makes its
-// values log-odds of all labels together; what is blended are these. The first candidate is the one to beat. Shares are
-// given one at a time, each to whom it helps most, by the mean gain in AP of a row over the first candidate, less half a
-// standard error of that gain; the best stage is kept. Then whoever adds less than .0005 of AP goes. So on few rows
-// little is chosen, and with fewer than kFewestJudged the first stays alone.
+// values log-odds of all labels together; what is blended are these. On each of twenty draws of the rows (with
+// replacement) eight shares are given, one at a time, each to whom it helps most, by the mean AP of a row; the best
+// stage counts. A weight is the mean of a candidate's shares over the draws: who is better beyond noise gets all of it,
+// and those that are equal up to noise share it. Whoever has less than 5 % goes. The sum gets a line of its own, as a mean
+// of log-odds is too timid. With fewer than kFewestJudged rows the first candidate stays alone. AP says nothing of rows whose known labels are all alike, as where there is one label;
+// if there are too few others, the log loss takes its place.
 #pragma once
 
 #include <cstdint>
@@ -24,8 +26,9 @@ struct Blend {
 
 struct BlendChoice {
   std::vector<double> weights;  // of the candidates, 0 = left out; their sum is 1
-  std::vector<double> ap;       // of each alone, on the judged rows
-  double blended = 0;           // AP of all together
+  bool by_order = true;         // judged by AP; otherwise by 1 - log loss
+  std::vector<double> worth;    // AP, or 1 - log loss, of each alone, on the judged rows
+  double blended = 0;           // of all together
   double gain = 0, error = 0;   // of the blend over the first candidate, and its standard error over rows
   std::size_t rows = 0;         // that were judged
   Blend blend;                  // of those with a weight, in their order

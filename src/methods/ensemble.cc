@@ -240,6 +240,7 @@ MemberForms member_forms(const std::vector<MemberPlan>& plan, const PrepareOptio
       for (const Setting& change : plan[k].changes) {
         if (options.find(change.name) != nullptr) {
           options.set(change.name, change.value, "a member");
+          spec.prepared.push_back(change);
         } else {
           spec.changes.push_back(change);
         }

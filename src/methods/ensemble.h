@@ -16,10 +16,11 @@
 namespace lacuna {
 
 struct MemberSpec {
-  std::vector<Setting> changes;  // of the method's settings, on top of those of the prototype
-  std::size_t form = 0;          // the preparation it sees (Items::form)
-  bool teacher = false;          // teachers come first
-  std::string method = {};       // empty: that of the prototype
+  std::vector<Setting> changes;        // of the method's settings, on top of those of the prototype
+  std::size_t form = 0;                // the preparation it sees (Items::form)
+  bool teacher = false;                // teachers come first
+  std::string method = {};             // empty: that of the prototype
+  std::vector<Setting> prepared = {};  // what made its form, for its name
 };
 
 // The members of a plan, and the preparations that they see, each once; those that predictions need come first.

@@ -1,4 +1,4 @@
-// How members come about: fits one after the other, or shared among processes; teachers, members, and fits on parts of
+// How members come about: fits one after the other, at the same time, or shared among processes; teachers, members, and fits on parts of
 // the rows that tell what a candidate is worth.
 #include <algorithm>
 #include <numeric>
@@ -7,6 +7,7 @@
 #include "base/random.h"
 #include "base/text.h"
 #include "methods/estimate.h"
+#include "methods/fits_ahead.h"
 #include "methods/member_fit.h"
 #include "methods/member_share.h"
 #include "methods/members.h"
@@ -14,9 +15,10 @@
 namespace lacuna {
 namespace {
 
+constexpr std::uint32_t kFewParts = 3, kManyParts = 5;  // of the training rows
 constexpr const char* kCurrent = "current.";
-constexpr const char* kTaughtScores = "taught";     // the teachers' mean score so far, in checkpoints
-constexpr const char* kLeftOut = "left_out";  // why, in checkpoints and in what processes share
+constexpr const char* kTaughtScores = "taught";  // the teachers' mean score so far, in checkpoints
+constexpr const char* kLeftOut = "left_out";     // why, in checkpoints and in what processes share
 const SharedMatrix<float> kNone;
 
 std::string crossed_name(std::size_t member) {
@@ -29,10 +31,11 @@ bool was_stopped(const Error& error) {
   return error.code() == Exit::interrupted || error.code() == Exit::terminated || error.code() == Exit::failed;
 }
 
-// "lacuna (fusion=early, prepare=log-pca)"
+// "lacuna (prepare=log-pca, fusion=early)"
 std::string name_of(const MemberSpec& spec, const std::string& own) {
   std::vector<std::string> changes;
-  for (const auto& [name, value] : spec.changes) changes.push_back(name + "=" + value);
+  for (const auto* some : {&spec.prepared, &spec.changes})
+    for (const auto& [name, value] : *some) changes.push_back(name + "=" + value);
   return (spec.method.empty() ? own : spec.method) +
          (changes.empty() ? "" : " (" + join(changes, ", ") + ")");
 }
@@ -81,23 +84,25 @@ void Ensemble::begin(const Items& train, const FitContext& context) {
   plan_parts(train, seconds, context);
 }
 
-// A fit on two of three parts takes two thirds of the time at most.
+// Fits without one of k parts take k - 1 times the time of one fit, so all together k times. Of five parts they see
+// more of the rows than of three.
 void Ensemble::plan_parts(const Items& train, double seconds, const FitContext& context) {
   parts_.clear();
   crossed_.assign(specs_.size(), {});
   all_crossed_ = false;
-  if (!choosing_ || fits_.size() < 2 || train.rows() < kFewestJudged || kParts * seconds > choosing_->seconds)
-    return;
+  const auto affordable = [&](std::uint32_t parts) { return parts * seconds <= choosing_->seconds; };
+  if (!choosing_ || fits_.size() < 2 || train.rows() < kFewestJudged || !affordable(kFewParts)) return;
+  const std::uint32_t parts = affordable(kManyParts) ? kManyParts : kFewParts;
   std::vector<std::uint32_t> order(train.rows());
   std::iota(order.begin(), order.end(), 0u);
   Random(context.seed, Purpose::crossing).shuffle(order);
   parts_.resize(train.rows());
-  for (std::size_t i = 0; i < order.size(); ++i) parts_[order[i]] = static_cast<std::uint32_t>(i) % kParts;
+  for (std::size_t i = 0; i < order.size(); ++i) parts_[order[i]] = static_cast<std::uint32_t>(i) % parts;
   const std::vector<Fit> whole = fits_;
   for (const Fit& fit : whole) {
     if (specs_[fit.member].teacher) continue;
     crossed_[fit.member] = Matrix<float>(train.rows(), train.labels());
-    for (std::uint32_t part = 0; part < kParts; ++part) fits_.push_back({fit.member, part});
+    for (std::uint32_t part = 0; part < parts; ++part) fits_.push_back({fit.member, part});
   }
 }
 
@@ -105,37 +110,62 @@ void Ensemble::fit_alone(const Items& train, const Items& val, FitContext& conte
   std::size_t done = 0;
   std::optional<Tensors> current;
   if (const Tensors* state = context.resume_from()) current = restore(*state, train, done);
-  for (std::size_t f = done; f < fits_.size(); ++f) {
+  const std::size_t taught = std::max(done, teachers_);
+  if (fit_some(done, taught, current, train, val, context) &&
+      fit_some(taught, fits_.size(), current, train, val, context))
+    all_crossed_ = !parts_.empty();
+}
+
+// Whether all of [begin, end) are fitted, not only those before a stop; fits that need nothing of one another. `current`
+// is the state to continue the first of them from.
+bool Ensemble::fit_some(std::size_t begin, std::size_t end, std::optional<Tensors>& current,
+                        const Items& train, const Items& val, FitContext& context) {
+  std::vector<std::unique_ptr<Method>> methods(fits_.size());
+  const auto learn = [&](std::size_t f, FitContext& outer) {
     const std::size_t k = fits_[f].member;
-    if (!left_out_[k].empty()) continue;                  // it failed before
-    if (!members_.empty() && context.stopping()) return;  // those that are there are the model
     const auto wrap = [&](Tensors& file, FunctionRef<void(Tensors&)> inner) {
       Tensors part;
       inner(part);
       snapshot(file, f, part);
     };
-    MemberContext member(context, f, fits_.size(), member_seed(context.seed, k),
-                         std::exchange(current, std::nullopt), wrap);
-    std::unique_ptr<Method> method = make_member(specs_[k]);
+    MemberContext member(outer, f, fits_.size(), member_seed(context.seed, k),
+                         f == begin ? std::exchange(current, std::nullopt) : std::nullopt, wrap);
+    methods[f] = make_member(specs_[k]);
+    run(*methods[f], fits_[f], train, val, member);
+  };
+  FitsAhead fits(context, begin, end, at_once(train, context), learn);
+  for (std::size_t f = begin; f < end; ++f) {
+    const std::size_t k = fits_[f].member;
+    if (!left_out_[k].empty()) continue;                        // it failed before
+    if (!members_.empty() && context.stopping()) return false;  // those that are there are the model
     try {
-      run(*method, fits_[f], train, val, member);
+      fits.finish(f);
     } catch (const Diverged& diverged) {
       if (!choosing_) {
-        if (diverged.kept && !specs_[k].teacher) take(fits_[f], std::move(method), train);
+        if (diverged.kept && !specs_[k].teacher) take(fits_[f], std::move(methods[f]), train);
         throw Diverged(fmt::format("member {} of {}: {}", k + 1, specs_.size(), diverged.what()),
                        !members_.empty());
       }
       leave_out(k, diverged);
       continue;
     } catch (const Error& error) {  // a member that was stopped too early does not count
-      if (error.code() == Exit::interrupted && !members_.empty() && context.stopping()) return;
+      if (error.code() == Exit::interrupted && !members_.empty() && context.stopping()) return false;
       if (!choosing_ || was_stopped(error)) throw;
       leave_out(k, error);
       continue;
     }
-    take(fits_[f], std::move(method), train);
+    take(fits_[f], std::move(methods[f]), train);
   }
-  all_crossed_ = !parts_.empty();
+  return true;
+}
+
+// Candidates may fail and be left out, so that each waits for those before it.
+std::size_t Ensemble::at_once(const Items& train, const FitContext& context) const {
+  if (choosing_) return 1;
+  double bytes = 0;
+  for (const MemberSpec& spec : specs_)
+    bytes = std::max(bytes, make_member(spec)->cost(fit_size(train)).bytes);
+  return context.fits_at_once(bytes);
 }
 
 // Each process learns the fits that nobody else has at work, then reads all of them: teachers first, as what they
@@ -264,6 +294,7 @@ void Ensemble::choose(const Items& train, const Items& val, FitContext& context)
 
 void Ensemble::keep_chosen(const BlendChoice& choice, FitContext& context) {
   const std::string own = prototype_->traits().name;
+  const char* measure = choice.by_order ? "AP" : "1 - log loss";
   auto report = nlohmann::json::array();
   std::vector<std::string> used, unused;
   for (std::size_t k = teachers_; k < specs_.size(); ++k) {
@@ -277,18 +308,19 @@ void Ensemble::keep_chosen(const BlendChoice& choice, FitContext& context) {
       continue;
     }
     one["weight"] = choice.weights[at];
-    one["AP"] = choice.ap[at];
+    one[measure] = choice.worth[at];
     if (choice.weights[at] > 0)
       used.push_back(fmt::format("{:.0f} % {}", 100 * choice.weights[at], name));
     else
-      one[kLeftOut] = "adds nothing beyond noise";
+      one[kLeftOut] = "adds too little";
   }
   choice_ = {{"members", report},    {"judged_rows", choice.rows}, {"crossed", all_crossed_},
-             {"AP", choice.blended}, {"gain", choice.gain},        {"error", choice.error}};
+             {"measure", measure},   {measure, choice.blended},    {"gain", choice.gain},
+             {"error", choice.error}};
   context.remark(
-      fmt::format("chosen on {} rows that {}: {}; AP {:.4f} there, {:+.4f} ± {:.4f} over {} alone{}{}",
+      fmt::format("chosen on {} rows that {}: {}; {} {:.4f} there, {:+.4f} ± {:.4f} over {} alone{}{}",
                   choice.rows, all_crossed_ ? "no candidate learned from" : "were held out", join(used, ", "),
-                  choice.blended, choice.gain, choice.error, name_of(spec_of(0), own),
+                  measure, choice.blended, choice.gain, choice.error, name_of(spec_of(0), own),
                   unused.empty() ? "" : "; left out: ", join(unused, "; ")));
   std::vector<std::unique_ptr<Method>> members;
   std::vector<std::size_t> which;

@@ -52,21 +52,33 @@ std::uint64_t machine_memory() {
          static_cast<std::uint64_t>(sysconf(_SC_PAGE_SIZE));
 }
 
-void announce_cost(const Method& method, const FitSize& size, FitContext& context) {
+namespace {
+
+Cost cost_of_rank(const Method& method, const FitSize& size, FitContext& context) {
   const double ranks = context.ranks().size();  // each takes its share
-  const Cost cost{method.cost(size).core_seconds / ranks, method.cost(size).bytes / ranks};
-  if (context.memory_limit > 0) {
-    const auto widest = static_cast<double>(*std::ranges::max_element(size.columns));
-    const double needed = cost.bytes + kProgramBytes + (kThreadBytes + kColumnBytes * widest) * threads(),
-                 limit = static_cast<double>(context.memory_limit);
-    if (needed > limit)
-      fail(Exit::failed,
-           "{} needs about {} for {} rows, {} views and {} labels, with the rows themselves in files, and "
-           "the memory "
-           "limit is {}: allow more, or use a smaller network or --shuffle-window",
-           method.traits().name, bytes_text(needed), size.rows, size.columns.size(), size.labels,
-           bytes_text(limit));
-  }
+  return {method.cost(size).core_seconds / ranks, method.cost(size).bytes / ranks};
+}
+
+}  // namespace
+
+void check_memory_limit(const Method& method, const FitSize& size, FitContext& context) {
+  if (context.memory_limit == 0) return;
+  const auto widest = static_cast<double>(*std::ranges::max_element(size.columns));
+  const double needed = cost_of_rank(method, size, context).bytes + kProgramBytes +
+                        (kThreadBytes + kColumnBytes * widest) * threads(),
+               limit = static_cast<double>(context.memory_limit);
+  if (needed > limit)
+    fail(Exit::failed,
+         "{} needs about {} for {} rows, {} views and {} labels, with the rows themselves in files, and the "
+         "memory "
+         "limit is {}: allow more, or use a smaller network or --shuffle-window",
+         method.traits().name, bytes_text(needed), size.rows, size.columns.size(), size.labels,
+         bytes_text(limit));
+}
+
+void announce_cost(const Method& method, const FitSize& size, FitContext& context) {
+  check_memory_limit(method, size, context);
+  const Cost cost = cost_of_rank(method, size, context);
   const auto memory = static_cast<double>(machine_memory());
   if (cost.bytes > memory)
     fail(Exit::failed,

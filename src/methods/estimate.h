@@ -11,7 +11,9 @@ FitSize fit_size(const Items& train);
 FitSize fit_size(const Selection& train, std::size_t components);
 
 std::uint64_t machine_memory();  // bytes
-// Exit::failed where the method needs more memory than the machine has; a remark where it will run for more than a
+// Exit::failed where a memory limit is too low for the method, with the rows themselves in files.
+void check_memory_limit(const Method& method, const FitSize& size, FitContext& context);
+// The same, and Exit::failed where the method needs more memory than the machine has; a remark where it will run for more than a
 // quarter of an hour on the threads there are.
 void announce_cost(const Method& method, const FitSize& size, FitContext& context);
 

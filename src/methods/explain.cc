@@ -94,10 +94,10 @@ class Plan {
 void shapley_values(MatrixView<const double> sets, MatrixView<double> values) {
   const std::size_t k = values.rows, c = values.cols;
   assert(sets.rows == std::size_t{1} << k && sets.cols == c);
-  std::vector<double> weight(k);  // of a player who comes after s others
-  for (std::size_t s = 0; s < k; ++s)
-    weight[s] = std::exp(std::lgamma(static_cast<double>(s) + 1) + std::lgamma(static_cast<double>(k - s)) -
-                         std::lgamma(static_cast<double>(k) + 1));
+  std::vector<double> weight(k);       // of a player who comes after s others
+  for (std::size_t s = 0; s < k; ++s)  // s! (k-s-1)! / k!
+    weight[s] = s == 0 ? 1 / static_cast<double>(k)
+                       : weight[s - 1] * static_cast<double>(s) / static_cast<double>(k - s);
   for (std::size_t p = 0; p < k; ++p) std::ranges::fill(values.row(p), 0.);
   for (std::size_t S = 0; S < sets.rows; ++S) {
     const auto size = static_cast<std::size_t>(std::popcount(S));

@@ -100,6 +100,8 @@ const std::vector<MemberPlan>& candidates() {
       {{}, false, "linear"},
       {{{"prepare", "auto"}}, false, ""},
       {kEarly, false, ""},
+      {{}, false, "lvsl"},
+      {kKernel, false, ""},
   };
   return all;
 }

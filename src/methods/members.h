@@ -1,6 +1,7 @@
 // The class behind methods/ensemble.h: ensemble.cc uses and stores members, ensemble_fit.cc fits them.
 #pragma once
 
+#include <limits>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
@@ -39,7 +40,7 @@ class Ensemble final : public Method, public MemoryHolder {
 
  private:
   // One fit of the whole work, on all training rows or without a part of them.
-  static constexpr std::uint32_t kParts = 3, kWhole = kParts;
+  static constexpr std::uint32_t kWhole = std::numeric_limits<std::uint32_t>::max();
   struct Fit {
     std::size_t member = 0;  // of the specs
     std::uint32_t part = kWhole;
@@ -48,6 +49,9 @@ class Ensemble final : public Method, public MemoryHolder {
   void begin(const Items& train, const FitContext& context);
   void plan_parts(const Items& train, double seconds, const FitContext& context);
   void fit_alone(const Items& train, const Items& val, FitContext& context);
+  bool fit_some(std::size_t begin, std::size_t end, std::optional<Tensors>& current, const Items& train,
+                const Items& val, FitContext& context);
+  std::size_t at_once(const Items& train, const FitContext& context) const;
   void fit_shared(const Items& train, const Items& val, FitContext& context, MemberShare& share);
   void learn_shared(std::size_t begin, std::size_t end, const Items& train, const Items& val,
                     FitContext& context, MemberShare& share);
@@ -86,7 +90,7 @@ class Ensemble final : public Method, public MemoryHolder {
   bool all_crossed_ = false;
   std::vector<std::string> left_out_;  // of each spec: why, or empty
   std::optional<Error> failure_;       // the first
-  SharedMatrix<float> Q_;                    // mean score of the teachers so far
+  SharedMatrix<float> Q_;              // mean score of the teachers so far
 };
 
 constexpr const char* kEnsembleState = "ensemble";  // key of our part of a file's metadata

@@ -51,6 +51,13 @@ void check_streams(const Traits& traits, const Dataset& data) {
        join(able, ", "));
 }
 
+// What fit_size() takes for components, before it is known what becomes of each view: not more than it will be.
+std::size_t fewest_columns(const PrepareOptions& options) {
+  const auto projects = [](std::string_view kind) { return kind.ends_with("pca") || kind.ends_with("auto"); };
+  const bool some = projects(options.kind) || std::ranges::any_of(options.per_view, projects);
+  return some ? static_cast<std::size_t>(options.components) : 0;
+}
+
 }  // namespace
 
 struct Model::Validated {
@@ -192,6 +199,8 @@ void Model::fit(const Selection& train_rows, const Selection& val_rows, FitConte
   const Dataset filled = columns_.filled(*train.data), filled_val = columns_.filled(*val.data);
   train.data = &filled;
   val.data = &filled_val;
+  if (store != nullptr)  // before anything is written
+    check_memory_limit(*method_, fit_size(train, fewest_columns(forms_.front())), context);
   const std::pair<Items, Items> both = prepared(train, val, context, store);
   const Items &train_items = both.first, &val_items = both.second;
   label_names_ = train.data->label_names;
@@ -345,7 +354,7 @@ Matrix<std::uint8_t> Model::decide(MatrixView<const float> scores) const {
 void Model::calibrate(MatrixView<float> scores) const {
   if (calibration_.empty())
     fail(Exit::mismatch,
-         "the model has no calibration: it was trained without validation rows that have known labels");
+         "the model has no calibration: there were no validation rows, or their known labels were all alike");
   calibration_.apply(scores);
 }
 

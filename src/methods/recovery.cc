@@ -6,21 +6,13 @@
 
 #include "base/error.h"
 #include "base/threads.h"
-#include "ops/linalg.h"
+#include "ops/gemm.h"
 
 namespace lacuna {
 namespace {
 
 constexpr const char* kStem = "recovery.";
 constexpr float kConstant = 30;  // far larger than any feature: hardly penalised
-
-// Rows that are multiplied together: the last bits of a product depend on how many there are, and a data set has to come
-// out the same in a stream and at once.
-template <class Body>
-void in_blocks(std::size_t rows, Body&& body) {
-  for (std::size_t begin = 0; begin < rows; begin += Recovery::kBlock)
-    body(begin, std::min(Recovery::kBlock, rows - begin));
-}
 
 bool finite(const Matrix<float>& matrix) {
   return std::ranges::all_of(matrix.values(), [](float x) { return std::isfinite(x); });
@@ -31,9 +23,7 @@ bool finite(const Matrix<float>& matrix) {
 Matrix<float> Recovery::features_of(MatrixView<const float> F) const {
   const std::size_t r = F.cols, q = kernel_.columns();
   Matrix<float> A(F.rows, r + q + 1);
-  in_blocks(F.rows, [&](std::size_t begin, std::size_t count) {
-    kernel_.apply(F.slice(begin, count), A.view().slice(begin, count).columns(r, q));
-  });
+  kernel_.apply(F, A.view().columns(r, q));
   for (std::size_t i = 0; i < F.rows; ++i) {
     for (std::size_t k = 0; k < r; ++k) A(i, k) = F(i, k) * factor_scale_;
     A(i, r + q) = kConstant;
@@ -62,11 +52,7 @@ RecoveredViews Recovery::recover(const Selection& rows, const std::vector<int>& 
   for (std::size_t v = 0; v < m; ++v) {
     const Decoder& decoder = decoders_[v];
     Matrix<float> values(n, decoder.mean.cols()), deviations(n, decoder.mean.cols());
-    if (!decoder.weights.empty())
-      in_blocks(n, [&](std::size_t begin, std::size_t count) {
-        product(A.view().slice(begin, count), decoder.weights, Transpose::none, false,
-                values.view().slice(begin, count));
-      });
+    if (!decoder.weights.empty()) multiply(A, decoder.weights, Transpose::none, false, values);
     parallel_for(n, 16, [&](std::size_t begin, std::size_t end) {
       for (std::size_t i = begin; i < end; ++i) {
         const auto value = values.row(i), deviation = deviations.row(i);

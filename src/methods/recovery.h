@@ -46,7 +46,7 @@ class Recovery {
   static Recovery fit(const Selection& rows, std::uint64_t seed);
   bool empty() const { return decoders_.empty(); }
 
-  // `source` as in Preparation::apply. Const, re-entrant.
+  // `source` as in Preparation::apply. Const, re-entrant; what a row gets does not depend on the others.
   RecoveredViews recover(const Selection& rows, const std::vector<int>& source) const;
 
   // {"factors", "rows", "views": [{"name", "error", "coverage", "rows"}]}; error: of hidden views, relative to their

@@ -146,8 +146,12 @@ void RowMemory::remember(const Network& network, const Items& train, std::vector
 }
 
 void RowMemory::settle(Precision precision) {
-  if (precision != Precision::bf16) return;
-  packed_rows_ = PackedWeights(turned(rows_));
+  Matrix<float> columns = turned(rows_);
+  if (precision != Precision::bf16) {
+    columns_ = std::move(columns);
+    return;
+  }
+  packed_rows_ = PackedWeights(columns);
   packed_labels_ = PackedWeights(labels_);
 }
 
@@ -166,7 +170,7 @@ void RowMemory::vote_block(MatrixView<const float> Z, MatrixView<float> votes) c
     for (std::size_t i = begin; i < end; ++i) direction_of(Z.row(i), R.row(i));
   });
   if (packed_rows_.empty()) {
-    multiply(R, rows_, Transpose::right, false, K);
+    linear_forward(R, columns_, {}, false, Precision::f32, K);
   } else {
     linear_forward(R.view(), packed_rows_, {}, false, K.view());
   }
@@ -175,7 +179,7 @@ void RowMemory::vote_block(MatrixView<const float> Z, MatrixView<float> votes) c
       sums[i] = static_cast<float>(row_kernels().likeness(K.cols(), sharpness_, K.row(i).data()));
   });
   if (packed_labels_.empty()) {
-    multiply(K, labels_, Transpose::none, false, votes);
+    linear_forward(K, labels_, {}, false, Precision::f32, votes);
   } else {
     linear_forward(K.view(), packed_labels_, {}, false, votes);
   }

@@ -87,6 +87,7 @@ class RowMemory {
   Matrix<float> labels_;  // (n, c): t_j
   Matrix<float> prior_;   // (1, c): π
   float sharpness_ = 20, weight_ = 0;
+  Matrix<float> columns_;                      // (d_e, n): rows_ turned, with f32
   PackedWeights packed_rows_, packed_labels_;  // with bf16
 };
 

@@ -54,6 +54,14 @@ class FitContext {
     (void)record, (void)snapshot;
     return true;
   }
+  // As after_epoch, of a fit that ran beside an earlier one (methods/fits_ahead.h): told late, when no state of that
+  // moment is left.
+  virtual void earlier_epoch(const EpochRecord& record) { (void)record; }
+  // How many fits that take so many bytes each may run at the same time, in threads of this process.
+  virtual std::size_t fits_at_once(double bytes) const {
+    (void)bytes;
+    return 1;
+  }
   // Something that whoever uses the result should know, in one sentence.
   virtual void remark(const std::string& text) { (void)text; }
   // Whether the fit should end as soon as it can, with what it has learned so far: asked between steps,

@@ -8,19 +8,29 @@
 
 namespace lacuna {
 
-constexpr std::size_t kAlign = 64;  // elements; a slice starts on its own cache lines whatever T is
+// A slice begins on cache lines of its own, whatever T is. So does each of its rows on a GPU, whose memory is fastest where
+// rows begin on multiples of 256 bytes.
+constexpr std::size_t whole_lines(std::size_t elements) {
+  constexpr std::size_t kLine = 64;  // elements
+  return (elements + kLine - 1) / kLine * kLine;
+}
 
 template <class T>
 auto Parameters<T>::add(std::string name, std::size_t rows, std::size_t cols, ParameterKind kind) -> Id {
   assert(values_.empty());
-  const std::size_t stride = rows > 1 ? row_stride<T>(cols) : cols;
-  slices_.push_back({std::move(name), total_, rows, cols, stride, kind, here_, {}});
-  if (here_) total_ += (rows * stride + kAlign - 1) / kAlign * kAlign;
+  slices_.push_back({std::move(name), 0, rows, cols, cols, kind, here_, {}});
   return static_cast<Id>(slices_.size() - 1);
 }
 
 template <class T>
 void Parameters<T>::allocate(const Ops<T>& ops) {
+  std::size_t total = 0;
+  for (Slice& s : slices_) {
+    if (s.rows > 1) s.stride = ops.on_host() ? row_stride<T>(s.cols) : whole_lines(s.cols);
+    s.offset = total;
+    if (s.here) total += whole_lines(s.rows * s.stride);
+  }
+  total_ = total;
   values_ = EngineMatrix<T>(ops, 1, total_);
 }
 

@@ -173,6 +173,16 @@ Precision fastest_precision(Device device) {
   return device.cuda || isa() >= Isa::bf16 ? Precision::bf16 : Precision::f32;
 }
 
+std::size_t trainings_at_once(double bytes) {
+  constexpr double kMost = 5,
+                   kShare = .7;  // more at once are no faster (docs/cuda.md); memory that they may take
+  const Device device = current_device();
+  if (!device.cuda) return 1;
+  const auto memory =
+      static_cast<double>(gpu_report().gpus.at(static_cast<std::size_t>(device.number)).memory);
+  return static_cast<std::size_t>(std::clamp(kShare * memory / std::max(bytes, 1.), 1., kMost));
+}
+
 std::unique_ptr<Ops<float>> make_cuda_ops(int number, Precision precision) {
   check_gpu(number);
   return std::unique_ptr<Ops<float>>(engine_library().make(number, static_cast<int>(precision)));

@@ -26,6 +26,9 @@ Device current_device();
 // What is fastest there.
 Precision fastest_precision(Device device);
 
+// How many trainings that take so many bytes each share the current device well: several fill a GPU, one the CPU.
+std::size_t trainings_at_once(double bytes);
+
 struct Gpu {
   std::string name;
   std::size_t memory = 0;  // bytes

@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <limits>
 #include <memory>
 #include <mutex>
 #include <span>
@@ -43,6 +44,9 @@ class Engine {
   virtual std::uint64_t mark() const = 0;
   virtual void wait(std::uint64_t mark) const = 0;
   virtual std::shared_ptr<void> allocate_mapped(std::size_t bytes) const = 0;
+  // Bytes of its memory that data may take. Those that need more lie in mapped memory, from where rows are read when a
+  // step wants them.
+  virtual std::size_t room() const = 0;
   virtual std::size_t steps_ahead() const = 0;  // that are worth handing out before the first is waited for
 
   // How to cut a prediction of many rows: rows of a block, whether several threads may take one each, and whether
@@ -81,6 +85,14 @@ class EngineMatrix {
       : memory_(rows != 0 && cols != 0 ? engine.allocate(rows * cols * sizeof(T)) : nullptr),
         rows_(rows),
         cols_(cols) {}
+  // In memory that the host and the engine read.
+  static EngineMatrix mapped(const Engine& engine, std::size_t rows, std::size_t cols) {
+    EngineMatrix matrix;
+    matrix.memory_ = rows != 0 && cols != 0 ? engine.allocate_mapped(rows * cols * sizeof(T)) : nullptr;
+    matrix.rows_ = rows;
+    matrix.cols_ = cols;
+    return matrix;
+  }
   EngineMatrix(EngineMatrix&&) noexcept = default;
   EngineMatrix& operator=(EngineMatrix&&) noexcept = default;
 
@@ -162,6 +174,7 @@ class OnHost : public Base {
   std::uint64_t mark() const override { return 0; }
   void wait(std::uint64_t) const override {}  // every call has done its work when it returns
   std::shared_ptr<void> allocate_mapped(std::size_t bytes) const override { return allocate(bytes); }
+  std::size_t room() const override { return std::numeric_limits<std::size_t>::max(); }
   std::size_t steps_ahead() const override { return 1; }
   Engine::Blocks blocks() const override { return {512, true, false}; }
   std::unique_lock<std::mutex> turn() const override { return {}; }

@@ -96,7 +96,7 @@ struct Product {
   MatrixView<float> C;
 
   Split split = split_for(C.rows, k.side, C.cols, kVector, static_cast<std::size_t>(threads()),
-                          {lies ? kReading : kReadingAndPacking, 0});
+                          {lies ? kReading : kReadingAndPacking, 0, k.columns});
   Panels blocks{L.depth(), k.depth, k.factors};
 
   // n columns of a block, and what the thread wants after them.

@@ -87,7 +87,7 @@ void linear_backward(MatrixView<const float> X, MatrixView<const float> dY, bool
                      Precision precision, const UpdateRule& rule, ParameterView<float> W,
                      ParameterView<float> b, MatrixView<float> dX);
 
-// C = A B, AᵀB or ABᵀ (+ C if accumulate), for the classical methods. f32, sums in f32.
+// C = A B, AᵀB or ABᵀ (+ C if accumulate), sums in f32. The bits of a row do not depend on how many there are.
 enum class Transpose { none, left, right };
 void multiply(MatrixView<const float> A, MatrixView<const float> B, Transpose transpose, bool accumulate,
               MatrixView<float> C);

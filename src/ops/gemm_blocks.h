@@ -48,12 +48,12 @@ struct Panels {
 
 // How workers share a product: parts of its rows, cut at multiples of `side`, times parts of its columns, cut
 // at multiples of `unit`. Reading (and packing) its right factor costs as much as `reading` rows of work,
-// packing the left one as much as `packing` columns.
+// packing the left one as much as `packing` columns. A tile takes as long with fewer than its `tile` columns.
 struct Split {
   Panels rows, columns;
 };
 struct SplitCosts {
-  std::size_t reading, packing;
+  std::size_t reading, packing, tile = 1;
 };
 inline Split split_for(std::size_t rows, std::size_t side, std::size_t columns, std::size_t unit,
                        std::size_t workers, const SplitCosts& costs) {
@@ -62,8 +62,9 @@ inline Split split_for(std::size_t rows, std::size_t side, std::size_t columns, 
   std::size_t best = 1, least = 0;
   for (std::size_t r = 1; r <= std::min(workers, sides); ++r) {
     if (workers % r != 0) continue;
+    const std::size_t part = ceil_div(units, workers / r) * unit;
     const std::size_t cost =
-        (ceil_div(sides, r) * side + costs.reading) * (ceil_div(units, workers / r) * unit + costs.packing);
+        (ceil_div(sides, r) * side + costs.reading) * (ceil_div(part, costs.tile) * costs.tile + costs.packing);
     if (least == 0 || cost < least) best = r, least = cost;
   }
   const std::size_t most = std::min(ceil_div(units, workers / best) * unit, kWidest);

@@ -1,6 +1,7 @@
 #include "ops/linalg.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <numeric>
 
@@ -147,7 +148,13 @@ void orthonormalise(MatrixView<const double> Q, MatrixView<double> B, Random& ra
   for (std::size_t i = 0; i < B.rows; ++i)
     for (std::size_t j = 0; j < B.cols; ++j) rows(j, i) = B(i, j);
   const auto dot = [](std::span<const double> a, std::span<const double> b) {
-    return std::inner_product(a.begin(), a.end(), b.begin(), 0.0);
+    constexpr std::size_t kSums = 16;  // that do not wait for each other
+    std::array<double, kSums> sums{};
+    std::size_t i = 0;
+    for (; i + kSums <= a.size(); i += kSums)
+      for (std::size_t s = 0; s < kSums; ++s) sums[s] += a[i + s] * b[i + s];
+    for (std::size_t s = 0; i < a.size(); ++i, ++s) sums[s] += a[i] * b[i];
+    return std::accumulate(sums.begin(), sums.end(), 0.0);
   };
   for (std::size_t j = 0; j < B.cols; ++j) {
     const auto b = rows.row(j);

@@ -24,9 +24,9 @@ class Fuzz:
         self.draw = random.Random(seed)
         self.numbers = np.random.default_rng(seed)
         self.folder = tempfile.mkdtemp()
-        good = lacuna.simulate(rows=24, sizes=[3, 2], labels=3)
+        good = lacuna.simulate(rows=40, sizes=[3, 2], labels=3)
         self.models = [lacuna.Classifier(**fast).fit(good) for fast in
-                       ({"epochs": 1, "members": 1}, {"method": "naim3l"}, {"method": "c2ae", "epochs": 1})]
+                       ({"epochs": 1, "members": 1, "keep_decoders": True}, {"method": "naim3l"}, {"method": "c2ae", "epochs": 1})]
         self.path = self.folder + "/m.safetensors"
         self.models[0].save(self.path)
         with open(self.path, "rb") as file:
@@ -133,7 +133,10 @@ class Fuzz:
         clf = self.pick(*self.models)
         rows = self.pick(0, 1, 5, 24)
         Xs = self.views(rows, list(zip(clf.view_names_, clf.view_sizes_)))
-        getattr(clf, self.pick("predict", "predict_proba", "decision_function", "predict_tags", "explain"))(Xs)
+        if self.draw.random() < .3:
+            known = self.pick(self.labels(rows), [self.pick({"label0": self.pick(*ODD)}, ["label1"], None)] * rows, *ODD)
+            return getattr(clf, self.pick("predict", "predict_proba", "predict_tags", "predict_frame"))(Xs, known_labels=known)
+        getattr(clf, self.pick("predict", "predict_proba", "decision_function", "predict_tags", "explain", "recover"))(Xs)
 
     def score(self):
         clf = self.pick(*self.models)
