@@ -430,7 +430,7 @@ TEST(ItemsAway, ViewsThatDoNotFitStayInMappedMemory) {
 
 // The same steps to the same bits, whether the rows are in the GPU's memory or on the other side of the bus.
 TEST(ItemsAway, AGpuReadsRowsFromTheHost) {
-  if (!cuda_absence().empty()) GTEST_SKIP() << cuda_absence();
+  if (!cuda_absence().empty()) GTEST_SKIP() << "no CUDA device: " << cuda_absence();
   const auto options = small_options("repaired", {});
   Matrix<float> scores[2];
   for (const bool far : {false, true}) {
