@@ -313,6 +313,14 @@ std::unique_ptr<Method> with_candidates(std::vector<MemberSpec> specs, double se
   return make_ensemble(make_method("lacuna"), "auto", std::move(specs), Choosing{seconds});
 }
 
+std::pair<Items, Items> small_items() {  // to learn from, and for validation
+  const Dataset data = small_data();
+  const LearningRows rows = learning_rows(select_all(data), .2, 1);
+  const Preparation preparation = Preparation::fit(rows.learn, {});
+  const std::vector<int> source = {0, 1, 2};
+  return {preparation.apply(rows.learn, source, true), preparation.apply(rows.val, source, true)};
+}
+
 struct Counting : FitContext {
   std::int64_t fits = 0;
   bool after_epoch(const EpochRecord& record, FunctionRef<void(Tensors&)>) override {
@@ -322,12 +330,7 @@ struct Counting : FitContext {
 };
 
 TEST(Auto, TheBudgetSaysIntoHowManyPartsRowsAreDivided) {
-  const Dataset data = small_data();
-  const LearningRows rows = learning_rows(select_all(data), .2, 1);
-  const Preparation preparation = Preparation::fit(rows.learn, {});
-  const std::vector<int> source = {0, 1, 2};
-  const Items train = preparation.apply(rows.learn, source, true),
-              val = preparation.apply(rows.val, source, true);
+  const auto [train, val] = small_items();
   const MemberSpec one{{{"epochs", "1"}, {"embedding", "6"}, {"width", "0.01"}}},
       other{{{"epochs", "1"}, {"embedding", "5"}, {"width", "0.01"}}};
   const double seconds = with_candidates({one, other})->cost(fit_size(train)).core_seconds;
@@ -339,12 +342,7 @@ TEST(Auto, TheBudgetSaysIntoHowManyPartsRowsAreDivided) {
 }
 
 TEST(Auto, ACandidateThatFailsIsLeftOutWithAWord) {
-  const Dataset data = small_data();
-  const LearningRows rows = learning_rows(select_all(data), .2, 1);
-  const Preparation preparation = Preparation::fit(rows.learn, {});
-  const std::vector<int> source = {0, 1, 2};
-  const Items train = preparation.apply(rows.learn, source, true),
-              val = preparation.apply(rows.val, source, true);
+  const auto [train, val] = small_items();
   const MemberSpec good{{}, 0, false, "linear"}, bad{{{"view", "99"}}, 0, false, "glocal"};
   for (const auto& specs : {std::vector{good, bad}, std::vector{bad, good}}) {
     const auto ensemble = with_candidates(specs);
