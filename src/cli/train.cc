@@ -67,16 +67,6 @@ void check_flags(const LearningFlags& learning, Options& options, const Argument
     fail(Exit::usage, "--patience has no effect with --select last: no epoch is better than another");
 }
 
-nlohmann::json traffic_json(const std::vector<Ranks::Traffic>& traffic) {
-  nlohmann::json list = nlohmann::json::array();
-  for (const auto& rank : traffic)
-    list.push_back({{"exchanges", rank.exchanges},
-                    {"sent", rank.sent},
-                    {"received", rank.received},
-                    {"seconds", rank.seconds}});
-  return list;
-}
-
 // Of a single network: the epoch whose parameters were kept, and how many there were. 0 where nothing was selected.
 std::pair<std::int64_t, std::int64_t> kept_epoch(const nlohmann::json& history) {
   if (history.empty() || history.back().value("member", 0) > 0) return {0, 0};
@@ -182,7 +172,7 @@ int train(const Arguments& arguments) {
     model.notes()["empty"] = empty;
   if (model.method().traits().iterative) run.catch_signals();
   const double begun = clock_seconds();
-  std::vector<Ranks::Traffic> traffic;  // of each rank, after the fit
+  std::vector<Account> accounts;  // of each rank, after the fit
   // Saves how the model came about, then the model: where there is a model, there is its history, whenever the program
   // is killed. The model's own bytes hold no times.
   const auto save = [&] {
@@ -205,7 +195,7 @@ int train(const Arguments& arguments) {
         {"history", run.history()},
         {"seconds", clock_seconds() - begun},
         {"date", utc_text(std::time(nullptr))}};
-    if (!traffic.empty()) document["ranks"] = traffic_json(traffic);
+    if (!accounts.empty()) document["ranks"] = accounts_json(accounts);
     if (is_file) write_text(flags.out + kHistoryEnding, document.dump(1) + "\n");
     model.save(flags.out);
     return document;
@@ -243,9 +233,11 @@ int train(const Arguments& arguments) {
     throw Diverged(fmt::format("{}; the best model before that is saved in {}", diverged.what(), flags.out),
                    true);
   }
-  if (!ranks.alone()) traffic = all_gather(ranks, ranks.traffic());
+  accounts = accounts_of(ranks);
   if (!ranks.leads()) return 0;
   const nlohmann::json document = save();
+  if (!accounts.empty() && !flags.quiet && !flags.json_events)
+    fmt::print(stderr, "{}\n", accounts_text(accounts));
   run.remove_checkpoint();
   if (memory_limit > 0 && flags.memory.prepared.empty()) store.remove();
   if (!flags.report.empty())

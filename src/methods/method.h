@@ -99,6 +99,11 @@ class Method {
     return {};
   }
 
+  // Of a fit that ranks divide: the views whose training rows this one reads; empty: all of them.
+  virtual std::vector<bool> views_read(const ItemShape& shape, const Ranks& ranks) const {
+    (void)shape, (void)ranks;
+    return {};
+  }
   // Learns from `train`; `val` (possibly without rows) serves selection only. Deterministic in context.seed.
   virtual void fit(const Items& train, const Items& val, FitContext& context) = 0;
   // scores (n, c), larger = more relevant. Const, re-entrant.
