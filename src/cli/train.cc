@@ -1,7 +1,9 @@
 // lacuna train: data -> model.
+#include <array>
 #include <cmath>
 #include <cstdio>
 #include <filesystem>
+#include <fstream>
 
 #include "base/error.h"
 #include "base/files.h"
@@ -65,20 +67,20 @@ void check_flags(const LearningFlags& learning, Options& options, const Argument
     fail(Exit::usage, "--patience has no effect with --select last: no epoch is better than another");
 }
 
-nlohmann::json traffic_json(const std::vector<Ranks::Traffic>& traffic) {
-  nlohmann::json list = nlohmann::json::array();
-  for (const auto& rank : traffic)
-    list.push_back({{"exchanges", rank.exchanges},
-                    {"sent", rank.sent},
-                    {"received", rank.received},
-                    {"seconds", rank.seconds}});
-  return list;
-}
-
 // Of a single network: the epoch whose parameters were kept, and how many there were. 0 where nothing was selected.
 std::pair<std::int64_t, std::int64_t> kept_epoch(const nlohmann::json& history) {
   if (history.empty() || history.back().value("member", 0) > 0) return {0, 0};
   return {history.back().value("kept", std::int64_t{0}), history.back().value("epoch", std::int64_t{0})};
+}
+
+// A model may take the place of a model, but of nothing else.
+void check_replaces_model(const std::string& path) {
+  std::error_code none;
+  if (!std::filesystem::is_regular_file(path, none) || std::filesystem::file_size(path, none) == 0) return;
+  std::array<char, 9> head{};  // of safetensors: the length of a JSON object, and its beginning
+  std::ifstream(path, std::ios::binary).read(head.data(), head.size());
+  if (head.back() != '{')
+    fail(Exit::usage, "--out {}: is there, and is no model; it is not replaced: name another file", path);
 }
 
 }  // namespace
@@ -126,6 +128,7 @@ int train(const Arguments& arguments) {
   const auto check_files = [&] {
     if (!ranks.leads()) return;
     check_writable(flags.out);
+    check_replaces_model(flags.out);
     if (!flags.report.empty()) check_writable(flags.report);
     if (!flags.memory.prepared.empty()) check_apart(flags.memory.prepared, flags.learning.source.path);
   };
@@ -136,9 +139,8 @@ int train(const Arguments& arguments) {
     fail(Exit::data,
          "{}: has no labels to learn from; say which they are: --label-columns, --class-column or "
          "--tags-column "
-         "of a table, --label-file for a file of their own (labels.csv in a folder of tables), --labels for "
-         ".h5ad "
-         "and .h5mu",
+         "of a table, --label-file for a file of their own (labels.csv in a folder of tables), an array "
+         "'label' in an .npz, --labels for .h5ad and .h5mu",
          flags.learning.source.path);
   if (memory_limit > 0) check_in_files(source.data(), flags.learning.source.path, memory_limit);
   const LearningRows rows = rows_to_learn(flags.learning, source);
@@ -166,9 +168,11 @@ int train(const Arguments& arguments) {
   if (const auto date = source_date()) model.notes()["date"] = *date;
   for (const char* key : {"folds", "fold", "hold-out"})
     if (print.contains(key)) model.notes()[key] = print[key];
+  if (const auto& empty = flags.learning.source.read.empty; empty != ReadOptions().empty)
+    model.notes()["empty"] = empty;
   if (model.method().traits().iterative) run.catch_signals();
   const double begun = clock_seconds();
-  std::vector<Ranks::Traffic> traffic;  // of each rank, after the fit
+  std::vector<Account> accounts;  // of each rank, after the fit
   // Saves how the model came about, then the model: where there is a model, there is its history, whenever the program
   // is killed. The model's own bytes hold no times.
   const auto save = [&] {
@@ -191,7 +195,7 @@ int train(const Arguments& arguments) {
         {"history", run.history()},
         {"seconds", clock_seconds() - begun},
         {"date", utc_text(std::time(nullptr))}};
-    if (!traffic.empty()) document["ranks"] = traffic_json(traffic);
+    if (!accounts.empty()) document["ranks"] = accounts_json(accounts);
     if (is_file) write_text(flags.out + kHistoryEnding, document.dump(1) + "\n");
     model.save(flags.out);
     return document;
@@ -229,9 +233,11 @@ int train(const Arguments& arguments) {
     throw Diverged(fmt::format("{}; the best model before that is saved in {}", diverged.what(), flags.out),
                    true);
   }
-  if (!ranks.alone()) traffic = all_gather(ranks, ranks.traffic());
+  accounts = accounts_of(ranks);
   if (!ranks.leads()) return 0;
   const nlohmann::json document = save();
+  if (!accounts.empty() && !flags.quiet && !flags.json_events)
+    fmt::print(stderr, "{}\n", accounts_text(accounts));
   run.remove_checkpoint();
   if (memory_limit > 0 && flags.memory.prepared.empty()) store.remove();
   if (!flags.report.empty())
