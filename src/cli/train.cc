@@ -142,7 +142,7 @@ int train(const Arguments& arguments) {
          flags.learning.source.path);
   if (memory_limit > 0) check_in_files(source.data(), flags.learning.source.path, memory_limit);
   const LearningRows rows = rows_to_learn(flags.learning, source);
-  const auto& [learn, val, bare] = rows;
+  const Selection &learn = rows.learn, &val = rows.val;
 
   Progress progress(flags.json_events && ranks.leads() ? Progress::Style::events
                     : flags.quiet || !ranks.leads()    ? Progress::Style::quiet
