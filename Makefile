@@ -69,8 +69,8 @@ test-mpi:
 test-cuda:
 	@tools/install-packages.sh build test
 	cmake -S . -B $(BUILD)/test -G Ninja -DCMAKE_BUILD_TYPE=Release -DLACUNA_CUDA=ON
-	ninja -C $(BUILD)/test lacuna_cuda test_ops test_mtd
-	LACUNA_REQUIRE_GPU=1 $(BUILD)/test/tests/test_ops --gtest_filter='*Agreement*'
+	ninja -C $(BUILD)/test lacuna_cuda test_engines test_mtd
+	LACUNA_REQUIRE_GPU=1 $(BUILD)/test/tests/test_engines
 	$(BUILD)/test/tests/test_mtd
 
 bench:

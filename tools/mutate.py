@@ -23,7 +23,7 @@ from pathlib import Path
 TARGETS = {
     "src/data/metrics.cc": ["test_metrics"],
     "src/ops/reference_losses.cc": ["test_ops"],
-    "src/ops/cpu_losses.cc": ["test_ops"],
+    "src/ops/cpu_losses.cc": ["test_engines"],
     "src/data/folds.cc": ["test_folds", "test_mechanism", "test_protocol"],
     "src/data/folds_file.cc": ["test_folds_file", "test_folds"],
     "src/experiments/statistics.cc": ["test_statistics"],
