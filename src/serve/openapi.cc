@@ -63,11 +63,11 @@ Json suggest_parameters() {
        {{"name", "explain"}, {"in", "query"}, {"schema", {{"type", "boolean"}, {"default", false}}}}});
 }
 
-Json body(const Json& content) {
+Json request_body(const Json& content) {
   return {{"required", true}, {"content", content}};
 }
 
-Json lines() {
+Json json_lines() {
   return {{"type", "string"}, {"description", "One item or answer a line."}};
 }
 
@@ -98,16 +98,17 @@ Json paths() {
       {"/v2/models/{model}/infer",
        {{"post", prediction("Scores, probabilities and decisions (Open Inference Protocol v2).",
                             answer("The outputs.", "application/json", reference("InferResponse")),
-                            body(infer_content()), Json::array({model_name()}))}}},
+                            request_body(infer_content()), Json::array({model_name()}))}}},
       {"/v1/suggest",
-       {{"post",
-         prediction("Tags of one item, best first.",
-                    answer("The item's tags.", "application/json", reference("Suggestion")),
-                    body({{"application/json", {{"schema", reference("Item")}}}}), suggest_parameters())}}},
+       {{"post", prediction("Tags of one item, best first.",
+                            answer("The item's tags.", "application/json", reference("Suggestion")),
+                            request_body({{"application/json", {{"schema", reference("Item")}}}}),
+                            suggest_parameters())}}},
       {"/v1/suggest-batch",
        {{"post", prediction("The same for many items, one a line; a line that cannot be read has an error.",
-                            answer("One answer a line.", "application/x-ndjson", lines()),
-                            body({{"application/x-ndjson", {{"schema", lines()}}}}), suggest_parameters())}}},
+                            answer("One answer a line.", "application/x-ndjson", json_lines()),
+                            request_body({{"application/x-ndjson", {{"schema", json_lines()}}}}),
+                            suggest_parameters())}}},
       {"/metrics",
        {{"get",
          operation("Counters for Prometheus.", answer("Counters.", "text/plain", {{"type", "string"}}))}}}};
@@ -128,7 +129,7 @@ Json values_of_view() {
                                  {{"type", "null"}}})}};
 }
 
-Json tensor() {
+Json tensor_schema() {
   return {
       {"type", "object"},
       {"required", {"name", "shape", "datatype"}},
@@ -140,7 +141,7 @@ Json tensor() {
         {"parameters", {{"type", "object"}}}}}};
 }
 
-Json item() {
+Json item_schema() {
   return {{"type", "object"},
           {"required", {"views"}},
           {"properties",
@@ -157,7 +158,7 @@ Json item() {
                "suggestions, and change the probabilities of the others."}}}}}};
 }
 
-Json suggestion() {
+Json suggestion_schema() {
   return {{"type", "object"},
           {"properties",
            {{"id", {{"type", "string"}}},
@@ -187,17 +188,17 @@ Json suggestion() {
                     {"additionalProperties", {{"type", "number"}}}}}}}}}}}}}};
 }
 
-Json infer_request() {
+Json infer_request_schema() {
   return {{"type", "object"},
           {"required", {"inputs"}},
           {"properties",
            {{"id", {{"type", "string"}}},
-            {"inputs", {{"type", "array"}, {"items", tensor()}}},
+            {"inputs", {{"type", "array"}, {"items", tensor_schema()}}},
             {"outputs", {{"type", "array"}, {"items", {{"type", "object"}}}}},
             {"parameters", {{"type", "object"}}}}}};
 }
 
-Json infer_response() {
+Json infer_response_schema() {
   return {{"type", "object"},
           {"properties",
            {{"model_name", {{"type", "string"}}},
@@ -206,7 +207,7 @@ Json infer_response() {
             {"outputs", {{"type", "array"}, {"items", {{"type", "object"}}}}}}}};
 }
 
-Json problem() {
+Json problem_schema() {
   return {{"type", "object"},
           {"properties",
            {{"title", {{"type", "string"}}},
@@ -229,11 +230,11 @@ Json document() {
           {"paths", paths()},
           {"components",
            {{"schemas",
-             {{"Item", item()},
-              {"Suggestion", suggestion()},
-              {"InferRequest", infer_request()},
-              {"InferResponse", infer_response()},
-              {"Problem", problem()}}},
+             {{"Item", item_schema()},
+              {"Suggestion", suggestion_schema()},
+              {"InferRequest", infer_request_schema()},
+              {"InferResponse", infer_response_schema()},
+              {"Problem", problem_schema()}}},
             {"securitySchemes", {{"token", {{"type", "http"}, {"scheme", "bearer"}}}}}}}};
 }
 
