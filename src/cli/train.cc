@@ -1,7 +1,9 @@
 // lacuna train: data -> model.
+#include <array>
 #include <cmath>
 #include <cstdio>
 #include <filesystem>
+#include <fstream>
 
 #include "base/error.h"
 #include "base/files.h"
@@ -67,16 +69,6 @@ void check_flags(const LearningFlags& learning, Options& options, const Argument
     fail(Exit::usage, "--patience has no effect with --select last: no epoch is better than another");
 }
 
-nlohmann::json traffic_json(const std::vector<Ranks::Traffic>& traffic) {
-  nlohmann::json list = nlohmann::json::array();
-  for (const auto& rank : traffic)
-    list.push_back({{"exchanges", rank.exchanges},
-                    {"sent", rank.sent},
-                    {"received", rank.received},
-                    {"seconds", rank.seconds}});
-  return list;
-}
-
 // Of a single network: the epoch whose parameters were kept, and how many there were. 0 where nothing was selected.
 std::pair<std::int64_t, std::int64_t> kept_epoch(const nlohmann::json& history) {
   if (history.empty() || history.back().value("member", 0) > 0) return {0, 0};
@@ -110,10 +102,21 @@ void check_outputs(const TrainFlags& flags, const Model& model, const Ranks& ran
          flags.out);
 }
 
+// A model may take the place of a model, but of nothing else.
+void check_replaces_model(const std::string& path) {
+  std::error_code none;
+  if (!std::filesystem::is_regular_file(path, none) || std::filesystem::file_size(path, none) == 0) return;
+  std::array<char, 9> head{};  // of safetensors: the length of a JSON object, and its beginning
+  std::ifstream(path, std::ios::binary).read(head.data(), head.size());
+  if (head.back() != '{')
+    fail(Exit::usage, "--out {}: is there, and is no model; it is not replaced: name another file", path);
+}
+
 // What the disk shows to be impossible. Asked again when the data are read, which may be a list of files.
 void check_files(const TrainFlags& flags, const Ranks& ranks) {
   if (!ranks.leads()) return;
   check_writable(flags.out);
+  check_replaces_model(flags.out);
   if (!flags.report.empty()) check_writable(flags.report);
   if (!flags.memory.prepared.empty()) check_apart(flags.memory.prepared, flags.learning.source.path);
 }
@@ -124,7 +127,7 @@ void check_data(const TrainFlags& flags, const Dataset& data) {
     fail(Exit::data,
          "{}: has no labels to learn from; say which they are: --label-columns, --class-column or "
          "--tags-column of a table, --label-file for a file of their own (labels.csv in a folder of "
-         "tables), --labels for .h5ad and .h5mu",
+         "tables), an array 'label' in an .npz, --labels for .h5ad and .h5mu",
          path);
   if (flags.memory.bytes() > 0) check_in_files(data, path, flags.memory.bytes());
 }
@@ -174,7 +177,7 @@ class TrainCommand {
       if (ranks_.leads()) save_what_was_kept(diverged);
       throw;
     }
-    if (!ranks_.alone()) traffic_ = all_gather(ranks_, ranks_.traffic());
+    accounts_ = accounts_of(ranks_);
   }
 
   // Saves how the model came about, then the model: where there is a model, there is its history, whenever the
@@ -185,6 +188,11 @@ class TrainCommand {
     if (flags_.is_file()) write_text(flags_.out + kHistoryEnding, document.dump(1) + "\n");
     model_.save(flags_.out);
     return document;
+  }
+
+  void tell_ranks() const {
+    if (!accounts_.empty() && !flags_.quiet && !flags_.json_events)
+      fmt::print(stderr, "{}\n", accounts_text(accounts_));
   }
 
   void remove_what_served_the_run() {
@@ -228,6 +236,8 @@ class TrainCommand {
     if (const auto date = source_date()) notes["date"] = *date;
     for (const char* key : {"folds", "fold", "hold-out"})
       if (print_.contains(key)) notes[key] = print_[key];
+    if (const auto& empty = flags_.learning.source.read.empty; empty != ReadOptions().empty)
+      notes["empty"] = empty;
   }
 
   void fit_in_files(FitContext& context) {
@@ -269,7 +279,7 @@ class TrainCommand {
         {"history", run_.history()},
         {"seconds", clock_seconds() - begun_},
         {"date", utc_text(std::time(nullptr))}};
-    if (!traffic_.empty()) document["ranks"] = traffic_json(traffic_);
+    if (!accounts_.empty()) document["ranks"] = accounts_json(accounts_);
     return document;
   }
 
@@ -298,7 +308,7 @@ class TrainCommand {
   TrainingRun run_;
   PreparedStore store_;
   double begun_ = 0;
-  std::vector<Ranks::Traffic> traffic_;  // of each rank, after the fit
+  std::vector<Account> accounts_;  // of each rank, after the fit
 };
 
 }  // namespace
@@ -337,6 +347,7 @@ int train(const Arguments& arguments) {
   }
   if (!ranks.leads()) return 0;
   const nlohmann::json document = training.save();
+  training.tell_ranks();
   training.remove_what_served_the_run();
   if (!flags.report.empty()) training.write_page(arguments, document);
   if (flags.json)

@@ -289,14 +289,15 @@ Matrix<float> background(const Preparation::ViewMap& map, const Items& items, st
   constexpr std::size_t kNarrow = 256, kRows = 64;
   constexpr double kMostDiffer = .25;
   if (!map.directions.empty() || map.columns < kNarrow) return {};
-  Matrix<float> zero(1, map.columns);
+  Matrix<float> zero(1, map.columns), row(1, map.columns);
   transform_row(map, zero.row(0));
   std::size_t differ = 0, seen = 0;
   const std::size_t step = std::max<std::size_t>(1, items.rows() / kRows);
   for (std::size_t i = 0; i < items.rows(); i += step) {
     if (items.W(i, v) == 0) continue;
     seen += map.columns;
-    for (std::size_t j = 0; j < map.columns; ++j) differ += items.X[v](i, j) != zero(0, j);
+    items.copy_rows(v, i, row);
+    for (std::size_t j = 0; j < map.columns; ++j) differ += row(0, j) != zero(0, j);
     items.leave(i, 1);
   }
   if (static_cast<double>(differ) > kMostDiffer * static_cast<double>(seen)) return {};
@@ -475,29 +476,35 @@ Preparation Preparation::fit(const Selection& train, const PrepareOptions& optio
   return result;
 }
 
-Items Preparation::apply(const Selection& selection, bool with_labels) const {
+Items Preparation::apply(const Selection& selection, bool with_labels,
+                         const std::vector<bool>& wanted) const {
   std::vector<int> source(views_.size());
   for (std::size_t v = 0; v < source.size(); ++v) source[v] = static_cast<int>(v);
-  return apply(selection, source, with_labels);
+  return apply(selection, source, with_labels, wanted);
 }
 
-Items Preparation::apply(const Selection& selection, const std::vector<int>& source, bool with_labels) const {
+Items Preparation::apply(const Selection& selection, const std::vector<int>& source, bool with_labels,
+                         const std::vector<bool>& wanted) const {
   const Dataset& data = *selection.data;
   const std::size_t n = selection.rows.size(), m = views_.size();
   Items items;
   Matrix<std::uint8_t> W(n, m);
   for (std::size_t v = 0; v < m; ++v) {
     const ViewMap& map = views_[v];
-    Matrix<float> X(n, map.directions.empty() ? map.columns : map.directions.cols());
+    const auto from = static_cast<std::size_t>(std::max(source[v], 0));
     if (source[v] >= 0) {
-      const auto from = static_cast<std::size_t>(source[v]);
       const View& view = data.views[from];
       if (view.columns() != map.columns)
         fail(Exit::mismatch, "{}: view '{}' has {} columns, the model expects {}", data.name, view.name,
              view.columns(), map.columns);
       for (std::size_t i = 0; i < n; ++i) W(i, v) = selection.has(i, from);
-      project(map, selection, from, X);
     }
+    if (!wanted.empty() && !wanted[v]) {
+      items.X.push_back(elsewhere(n, map.width()));
+      continue;
+    }
+    Matrix<float> X(n, map.directions.empty() ? map.columns : map.directions.cols());
+    if (source[v] >= 0) project(map, selection, from, X);
     if (!map.kernel.empty()) {
       Matrix<float> mapped(n, map.width());
       map.kernel.apply(X, mapped);
@@ -508,7 +515,7 @@ Items Preparation::apply(const Selection& selection, const std::vector<int>& sou
     items.X.emplace_back(std::move(X));
   }
   items.W = std::move(W);
-  find_backgrounds(items);
+  find_backgrounds(items, wanted);
   if (with_labels && !data.labels.empty()) {
     const std::size_t c = data.label_count();
     Matrix<float> Y(n, c);
@@ -525,9 +532,10 @@ Items Preparation::apply(const Selection& selection, const std::vector<int>& sou
   return items;
 }
 
-void Preparation::find_backgrounds(Items& items) const {
+void Preparation::find_backgrounds(Items& items, const std::vector<bool>& wanted) const {
   items.common.clear();
-  for (std::size_t v = 0; v < views_.size(); ++v) items.common.push_back(background(views_[v], items, v));
+  for (std::size_t v = 0; v < views_.size(); ++v)
+    items.common.push_back(wanted.empty() || wanted[v] ? background(views_[v], items, v) : Matrix<float>());
 }
 
 }  // namespace lacuna

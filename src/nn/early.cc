@@ -108,7 +108,7 @@ void EarlyNetwork<T>::join(const Items& items, std::span<const std::uint32_t> ro
   m.gathers.clear();
   std::size_t offset = 0;
   for (std::size_t v = 0; v < shape_.columns.size(); ++v) {
-    m.gathers.push_back({.source = items.X_on(*ops_, v),
+    m.gathers.push_back({.source = items.rows_on(*ops_, v),
                          .rows = rows,
                          .hidden = m.parcel.at(joined.hidden[v]),
                          .factors = m.parcel.at(joined.factors),

@@ -20,6 +20,9 @@
 
 namespace lacuna {
 
+// The views whose rows this rank of shape.ranks reads while it trains.
+std::vector<bool> views_read(const MtdOptions& options, const NetworkShape& shape);
+
 template <class T>
 class MtdNetwork final : public BasicNetwork<T> {
  public:
@@ -58,9 +61,6 @@ class MtdNetwork final : public BasicNetwork<T> {
     Chain<T> decoder;
     Linear<T> classifier;
   };
-  void divide();                                                 // before any parameter is added
-  std::vector<std::size_t> encoder_widths(std::size_t v) const;  // input, hidden, output
-  std::vector<std::size_t> decoder_widths(std::size_t v) const;
   // Chains by number: the encoders of all views and channels, then the decoders. The classifier of a view goes with its
   // first encoder.
   std::size_t encoder(std::size_t v, std::size_t c) const { return v * channels() + c; }
@@ -85,7 +85,8 @@ class MtdNetwork final : public BasicNetwork<T> {
   LabelRows labels(const Batch& batch) const;
   Draws fused_draws(const Batch& batch) const;  // of the dropout before the classifier
   void embed(const Items& items, std::size_t begin, std::size_t count, Embedding& embedding) const;
-  MatrixView<T> head(Slots slots, Embedding& embedding, MatrixView<T> logits) const;  // S, O -> F -> Z -> logits
+  MatrixView<T> head(Slots slots, Embedding& embedding,
+                     MatrixView<T> logits) const;  // S, O -> F -> Z -> logits
   // Z and logits in the engine's memory, of one block after the other: body(first row, Z, logits).
   using Body = FunctionRef<void(std::size_t, MatrixView<T>, MatrixView<T>)>;
   void for_blocks(const Items& items, Body body) const;
