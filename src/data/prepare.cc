@@ -9,9 +9,9 @@
 #include "base/error.h"
 #include "base/text.h"
 #include "base/threads.h"
-#include "data/extent.h"
 #include "data/moments.h"
 #include "data/principal.h"
+#include "data/reach.h"
 #include "data/squash.h"
 #include "data/strips.h"
 #include "ops/linalg.h"
@@ -310,9 +310,9 @@ void fit_projection(const Dataset& data, std::size_t v, const std::vector<std::u
                     const PrepareOptions& options, Preparation::ViewMap& map, Room& room) {
   const View& view = data.views[v];
   const bool kernel = map.kind == "rbf-pca";
-  const Extent extent = extent_of(view, rows);
-  if (map.kind == "log-pca" || kernel) map.log_scale = extent.largest <= 1 ? 100 : 1;
-  if (map.kind == "root-pca" && !extent.two_sided()) map.power = kRootPower;
+  const Reach reach = reach_of(view, rows);
+  if (map.kind == "log-pca" || kernel) map.log_scale = reach.largest <= 1 ? 100 : 1;
+  if (map.kind == "root-pca" && !reach.two_sided()) map.power = kRootPower;
   const std::size_t K = kernel ? kKernelDirections : static_cast<std::size_t>(options.components);
   Principal principal = directions_of(view, rows, K, options, map, room);
   map.directions = std::move(principal.directions);

@@ -9,10 +9,10 @@
 
 namespace lacuna {
 
-struct Extent {
+struct Reach {
   float largest = 0;  // |x|
   std::size_t positive = 0, negative = 0;
-  void add(const Extent& other) {
+  void add(const Reach& other) {
     largest = std::max(largest, other.largest);
     positive += other.positive;
     negative += other.negative;
@@ -26,6 +26,6 @@ struct Extent {
 };
 
 // Of the rows at the given positions; of a sparse view, of what it holds.
-Extent extent_of(const View& view, const std::vector<std::uint32_t>& rows);
+Reach reach_of(const View& view, const std::vector<std::uint32_t>& rows);
 
 }  // namespace lacuna
