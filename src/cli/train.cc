@@ -1,7 +1,9 @@
 // lacuna train: data -> model.
+#include <array>
 #include <cmath>
 #include <cstdio>
 #include <filesystem>
+#include <fstream>
 
 #include "base/error.h"
 #include "base/files.h"
@@ -71,6 +73,16 @@ std::pair<std::int64_t, std::int64_t> kept_epoch(const nlohmann::json& history) 
   return {history.back().value("kept", std::int64_t{0}), history.back().value("epoch", std::int64_t{0})};
 }
 
+// A model may take the place of a model, but of nothing else.
+void check_replaces_model(const std::string& path) {
+  std::error_code none;
+  if (!std::filesystem::is_regular_file(path, none) || std::filesystem::file_size(path, none) == 0) return;
+  std::array<char, 9> head{};  // of safetensors: the length of a JSON object, and its beginning
+  std::ifstream(path, std::ios::binary).read(head.data(), head.size());
+  if (head.back() != '{')
+    fail(Exit::usage, "--out {}: is there, and is no model; it is not replaced: name another file", path);
+}
+
 }  // namespace
 
 int train(const Arguments& arguments) {
@@ -116,6 +128,7 @@ int train(const Arguments& arguments) {
   const auto check_files = [&] {
     if (!ranks.leads()) return;
     check_writable(flags.out);
+    check_replaces_model(flags.out);
     if (!flags.report.empty()) check_writable(flags.report);
     if (!flags.memory.prepared.empty()) check_apart(flags.memory.prepared, flags.learning.source.path);
   };
@@ -126,9 +139,8 @@ int train(const Arguments& arguments) {
     fail(Exit::data,
          "{}: has no labels to learn from; say which they are: --label-columns, --class-column or "
          "--tags-column "
-         "of a table, --label-file for a file of their own (labels.csv in a folder of tables), --labels for "
-         ".h5ad "
-         "and .h5mu",
+         "of a table, --label-file for a file of their own (labels.csv in a folder of tables), an array "
+         "'label' in an .npz, --labels for .h5ad and .h5mu",
          flags.learning.source.path);
   if (memory_limit > 0) check_in_files(source.data(), flags.learning.source.path, memory_limit);
   const LearningRows rows = rows_to_learn(flags.learning, source);
@@ -156,6 +168,8 @@ int train(const Arguments& arguments) {
   if (const auto date = source_date()) model.notes()["date"] = *date;
   for (const char* key : {"folds", "fold", "hold-out"})
     if (print.contains(key)) model.notes()[key] = print[key];
+  if (const auto& empty = flags.learning.source.read.empty; empty != ReadOptions().empty)
+    model.notes()["empty"] = empty;
   if (model.method().traits().iterative) run.catch_signals();
   const double begun = clock_seconds();
   std::vector<Account> accounts;  // of each rank, after the fit

@@ -58,6 +58,7 @@ struct FitSize {
 // What it will take, by the method's own arithmetic; docs/experiments.md has how far that was off.
 struct Cost {
   double core_seconds = 0, bytes = 0;  // 0: next to nothing
+  double kept = 0;                     // of the bytes, what stays in memory after the fit
 };
 
 // One member of an ensemble: what it changes in the settings, of the method or of the preparation.

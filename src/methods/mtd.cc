@@ -131,7 +131,7 @@ Cost TwoChannelMethod::cost(const FitSize& size) const {
   // A GPU is bound by the bytes of weights and state (20 a weight and step at 2 TB/s); a core waits for it.
   const double steps = static_cast<double>(size.rows) / static_cast<double>(train_options_.batch);
   return {current_device().cuda ? 20 * weights * steps * epochs / 2e12 : 6 * work * epochs / rate,
-          weights * state + 4e4 * static_cast<double>(e) + rows};
+          weights * state + 4e4 * static_cast<double>(e) + rows, weights * state};
 }
 
 void PresetNetwork::declare(Options& options) {

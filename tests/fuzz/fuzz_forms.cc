@@ -3,11 +3,14 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
+#include <cstdlib>
 #include <filesystem>
 #include <optional>
 #include <stdexcept>
 
 #include "base/error.h"
+#include "base/files.h"
+#include "base/options.h"
 #include "base/tensors.h"
 #include "base/text.h"
 #include "data/csv_items.h"
@@ -37,6 +40,58 @@ void read_and_use(const std::string& path, const ReadOptions& options = {}) {
   const Dataset data = read_dataset(path, options);
   data.check("after reading");
   content_hash(data);
+}
+
+// How a data set is read, as on the command line: name=value, separated by blanks; beside the options of all verbs those
+// that only a verb itself sets.
+ReadOptions read_options(std::string_view line, const std::string& folder) {
+  ReadOptions options;
+  Options declared;
+  options.declare(declared);
+  bool scores_only = false, predicts = false;
+  declared.add("inspects", options.allow_non_finite, "");
+  declared.add("scores-only", scores_only, "");
+  declared.add("predicts", predicts, "");
+  declared.add("several", options.allow_idle, "");
+  for (const auto word : split(line, ' ')) {
+    const auto at = word.find('=');
+    if (!word.empty())
+      declared.set(std::string(word.substr(0, at)), std::string(word.substr(std::min(at, word.size() - 1) + 1)), "fuzz");
+  }
+  if (!options.label_file.empty()) options.label_file = folder + file_name(options.label_file);
+  options.needs_views = !scores_only;
+  options.needs_labels = !predicts;
+  return options;
+}
+
+// Several files: a line of options, then for each file a line "=== name" and its bytes up to the next such line. What is
+// read is the first file, or the folder that it lies in.
+void read_files(std::string_view text, const std::string& folder) {
+  constexpr std::string_view kBegin = "\n=== ";
+  constexpr std::size_t kMostFiles = 8, kMostName = 40;
+  const std::string inner = folder + "/files/";
+  std::filesystem::remove_all(inner);
+  std::filesystem::create_directories(inner + "set");
+  const std::string_view line = text.substr(0, text.find('\n'));
+  std::string path;
+  for (std::size_t k = 0; k < kMostFiles; ++k) {
+    const auto begin = text.find(kBegin);
+    if (begin == text.npos) break;
+    text.remove_prefix(begin + kBegin.size());
+    const bool in_set = text.starts_with("set/");
+    if (in_set) text.remove_prefix(4);
+    const auto end = std::min(text.find('\n'), text.size());
+    const std::string_view name = text.substr(0, end);
+    if (name.empty() || name.size() > kMostName || name == "." || name == ".." || name == "set" ||
+        name.find_first_of(std::string_view("/\0", 2)) != name.npos)
+      fail(Exit::data, "no name of a file");
+    text.remove_prefix(std::min(end + 1, text.size()));
+    const std::string file = (inner + (in_set ? "set/" : "")).append(name);
+    put(file, std::string(text.substr(0, text.find(kBegin))));
+    if (path.empty()) path = in_set ? inner + "set" : file;
+  }
+  if (path.empty()) fail(Exit::data, "no file");
+  read_and_use(path, read_options(line, inner + (path.ends_with("/set") ? "set/" : "")));
 }
 
 // A request to the server: the bytes of its JSON as a number on the first line (none: all of it), then its body.
@@ -117,6 +172,8 @@ bool fuzz_form(const std::string& form, std::span<const unsigned char> bytes, co
       put(path, bytes);
       const Folds folds = read_folds(path);
       folds.hash();
+    } else if (form == "files") {
+      read_files({reinterpret_cast<const char*>(bytes.data()), bytes.size()}, folder);
     } else if (form == "infer") {
       read_request(bytes);
     } else if (form == "toml") {
@@ -168,7 +225,9 @@ bool fuzz_form(const std::string& form, std::span<const unsigned char> bytes, co
       read_and_use(path);
     }
     return true;
-  } catch (const Error&) {
+  } catch (const Error& error) {
+    static const bool told = std::getenv("LACUNA_FUZZ_TELL") != nullptr;
+    if (told) std::fprintf(stderr, "%s\n", error.what());
     return false;
   }
 }
