@@ -154,8 +154,9 @@ bool Lacuna::chooses(const std::string& preset) const {
 void Lacuna::fit(const Items& train, const Items& val, FitContext& context) {
   memory_ = RowMemory();
   const bool off = memory_options_.weight() == 0.;  // a wrong one is refused before the training
-  const std::size_t c = train.labels(), own = static_cast<std::size_t>(network_options_.embedding);
-  train_options_.beside = off ? 0 : memory_options_.bytes(train.rows(), own > 0 ? own : c, c);
+  const std::size_t c = train.labels(), own = static_cast<std::size_t>(network_options_.embedding),
+                    branches = network_options_.fusion == Fusion::both ? 2 : 1;
+  train_options_.beside = off ? 0 : memory_options_.bytes(train.rows(), branches * (own > 0 ? own : c), c);
   NetworkMethod::fit(train, val, context);
   memory_ = RowMemory::fit(*network(), train, val, memory_options_, precision(), context);
 }

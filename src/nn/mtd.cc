@@ -38,7 +38,7 @@ double weights_of(const std::vector<std::size_t>& widths) {
 
 template <class T>
 MtdNetwork<T>::MtdNetwork(const MtdOptions& options, const NetworkShape& shape, std::uint64_t seed,
-                          std::unique_ptr<Ops<T>> ops)
+                          std::shared_ptr<Ops<T>> ops)
     : options_(options),
       shape_(shape),
       embedding_(options.embedding > 0 ? static_cast<std::size_t>(options.embedding) : shape.labels),
@@ -302,7 +302,7 @@ void MtdNetwork<T>::start(const Batch& batch, const UpdateRule& rule) {
   const std::size_t b = batch.rows.size();
   reserve(b);
   Memory& m = *memory_;
-  const bool guess = soft_labels_.prepare(*ops_, options_, batch, *this);
+  const bool guess = soft_labels_.prepare(*ops_, options_, batch, *whole_);
   const auto turn = ops_->turn();
 
   // The losses, in the order in which the total adds them.
