@@ -176,7 +176,7 @@ TEST_F(Onnx, EveryPresetAndMethodThatIsANetwork) {
     cases.push_back(make_case(preset, data, {"--preset", preset, "--epochs", "2", "--width", ".1"}));
   cases.push_back(
       make_case("early", data, kSmall + std::vector<std::string>{"--fusion", "early", "--gamma", "0"}));
-  cases.push_back(make_case("both", data, kSmall + std::vector<std::string>{"--fusion", "both"}));
+  cases.push_back(make_case("paired", data, {"--preset", "paired", "--epochs", "2"}));
   cases.push_back(
       make_case("memory-both", data, kSmall + std::vector<std::string>{"--fusion", "both", "--memory", "1"}));
   cases.push_back(
