@@ -25,12 +25,22 @@ package:
 	  -DCMAKE_CXX_FLAGS=-ffile-prefix-map=$(CURDIR)=lacuna
 	ninja -C $(BUILD)/package all lacuna_portable
 	tools/package.sh $(BUILD)/package dist
-package-# Two builds, one compiled by g++, one under sanitizers by clang; a test runs where it finds most (tests/CMakeLists.txt).
-# Kernels are compiled as released, the rest for a short build. The engine of GPUs is built where there is one.
+package-test:
+	@tools/install-packages.sh build package
+	tools/package_test.sh dist
+
+install: build
+	cmake --install $(BUILD)/release $(if $(PREFIX),--prefix $(PREFIX))
+
+clean:
+	rm -rf $(BUILD)
+
+# Two builds, one compiled by g++, one under sanitizers by clang; a test runs where it finds most (tests/CMakeLists.txt).
+# Kernels are compiled as released, the rest for a short build; the engine of GPUs for one of them where there is none to run it.
 test:
 	@tools/install-packages.sh build test
 	cmake -S . -B $(BUILD)/test -G Ninja -DCMAKE_BUILD_TYPE=Release -DCMAKE_CXX_FLAGS_RELEASE="-Og -DNDEBUG" \
-	  -DLACUNA_TEST_SET=optimised -DLACUNA_CUDA=$(if $(wildcard /dev/nvidiactl),auto,OFF)
+	  -DLACUNA_TEST_SET=optimised $(if $(wildcard /dev/nvidiactl),,-DCMAKE_CUDA_ARCHITECTURES=90-real)
 	ninja -C $(BUILD)/test
 	CC=clang-14 CXX=clang++-14 cmake -S . -B $(BUILD)/memory -G Ninja -DCMAKE_BUILD_TYPE=Debug -DLACUNA_SANITIZE=ON \
 	  -DLACUNA_TEST_SET=memory -DLACUNA_CUDA=OFF -DLACUNA_MPI=OFF
