@@ -11,6 +11,7 @@
 #include "base/threads.h"
 #include "data/moments.h"
 #include "data/principal.h"
+#include "data/reach.h"
 #include "data/squash.h"
 #include "data/strips.h"
 #include "ops/linalg.h"
@@ -19,7 +20,6 @@ namespace lacuna {
 namespace {
 
 constexpr double kRootPower = .25;              // of root-pca
-constexpr double kTwoSided = .25;               // it takes no root where the rarer sign has that share
 constexpr std::size_t kKernelDirections = 256;  // of rbf-pca, before the kernel
 
 std::string checked_kind(const std::string& kind, const std::string& where) {
@@ -140,65 +140,30 @@ Csr gather(const Csr& csr, const std::vector<std::uint32_t>& rows, const Squash&
   return {std::move(start), std::move(index), std::move(value), csr.columns};
 }
 
+// Memory for the rows of one view after the other: fresh pages cost more than a pass over them.
+class Room {
+ public:
+  MatrixView<float> take(std::size_t rows, std::size_t cols) {
+    if (memory_.cols() < rows * cols) memory_ = Matrix<float>(), memory_ = Matrix<float>(1, rows * cols);
+    return {memory_.data(), rows, cols};
+  }
+
+ private:
+  Matrix<float> memory_;
+};
+
 // In rows that are longer than the table's, where products read these faster.
-Matrix<float> gather(const Table<float>& table, const std::vector<std::uint32_t>& rows,
-                     const Squash& squash) {
-  Matrix<float> padded(rows.size(), row_stride<float>(table.cols()));
-  const MatrixView<float> X = padded.view().columns(0, table.cols());
+MatrixView<float> gather(const Table<float>& table, const std::vector<std::uint32_t>& rows,
+                         const Squash& squash, Room& room) {
+  const MatrixView<float> X =
+      room.take(rows.size(), row_stride<float>(table.cols())).columns(0, table.cols());
   parallel_for(rows.size(), 64, [&](std::size_t begin, std::size_t end) {
     for (std::size_t r = begin; r < end; ++r) {
       std::ranges::copy(table.row(rows[r]), X.row(r).begin());
       squash.apply(X.row(r));
     }
   });
-  return padded;
-}
-
-struct Extent {
-  float largest = 0;  // |x|
-  std::size_t positive = 0, negative = 0;
-  void add(const Extent& other) {
-    largest = std::max(largest, other.largest);
-    positive += other.positive;
-    negative += other.negative;
-  }
-  // Both signs are common: 0 is then a middle, not an end, and a root would keep little but the sign.
-  bool two_sided() const {
-    return positive + negative > 0 && static_cast<double>(std::min(positive, negative)) >=
-                                          kTwoSided * static_cast<double>(positive + negative);
-  }
-};
-
-Extent extent_of(std::span<const float> values) {
-  Extent extent;
-  for (const float x : values) {
-    extent.largest = std::max(extent.largest, std::abs(x));
-    extent.positive += x > 0;
-    extent.negative += x < 0;
-  }
-  return extent;
-}
-
-Extent extent_of(const View& view, const std::vector<std::uint32_t>& rows) {
-  const auto* table = std::get_if<Table<float>>(&view.features);
-  const auto* csr = std::get_if<Csr>(&view.features);
-  constexpr std::size_t kChunk = 256;  // rows
-  Extent extent;
-  for_slabs(view, rows, [&](std::size_t first, std::size_t count) {
-    std::vector<Extent> parts(count / kChunk + 1);
-    parallel_for(count, kChunk, [&](std::size_t begin, std::size_t end) {
-      Extent& part = parts[begin / kChunk];
-      for (std::size_t r = begin; r < end; ++r) {
-        const std::uint32_t i = rows[first + r];
-        part.add(extent_of(
-            table != nullptr
-                ? table->row(i)
-                : csr->value.row(0).subspan(csr->start(0, i), csr->start(0, i + 1) - csr->start(0, i))));
-      }
-    });
-    for (const Extent& part : parts) extent.add(part);
-  });
-  return extent;
+  return X;
 }
 
 void fit_scaling(const View& view, const std::vector<std::uint32_t>& rows, Preparation::ViewMap& map) {
@@ -314,7 +279,7 @@ void centre(const Moments& m, Preparation::ViewMap& map) {
 
 // Sets shift and scale, and finds the directions of the squashed rows.
 Principal directions_of(const View& view, const std::vector<std::uint32_t>& rows, std::size_t K,
-                        const PrepareOptions& options, Preparation::ViewMap& map) {
+                        const PrepareOptions& options, Preparation::ViewMap& map, Room& room) {
   const std::uint64_t seed = options.seed;
   if (view.sparse()) {
     View gathered;
@@ -329,8 +294,7 @@ Principal directions_of(const View& view, const std::vector<std::uint32_t>& rows
     const ViewStrips centred(view, rows, squash_of(map), map.shift.row(0), map.scale.row(0));
     return principal_directions(centred, K, seed);
   }
-  Matrix<float> padded = gather(std::get<Table<float>>(view.features), rows, squash_of(map));
-  const MatrixView<float> X = padded.view().columns(0, map.columns);
+  const MatrixView<float> X = gather(std::get<Table<float>>(view.features), rows, squash_of(map), room);
   centre(means_of(MemoryStrips(X)), map);
   const auto shift = map.shift.row(0), scale = map.scale.row(0);
   parallel_for(X.rows, 64, [&](std::size_t begin, std::size_t end) {
@@ -343,14 +307,14 @@ Principal directions_of(const View& view, const std::vector<std::uint32_t>& rows
 }
 
 void fit_projection(const Dataset& data, std::size_t v, const std::vector<std::uint32_t>& rows,
-                    const PrepareOptions& options, Preparation::ViewMap& map) {
+                    const PrepareOptions& options, Preparation::ViewMap& map, Room& room) {
   const View& view = data.views[v];
   const bool kernel = map.kind == "rbf-pca";
-  const Extent extent = extent_of(view, rows);
-  if (map.kind == "log-pca" || kernel) map.log_scale = extent.largest <= 1 ? 100 : 1;
-  if (map.kind == "root-pca" && !extent.two_sided()) map.power = kRootPower;
+  const Reach reach = reach_of(view, rows);
+  if (map.kind == "log-pca" || kernel) map.log_scale = reach.largest <= 1 ? 100 : 1;
+  if (map.kind == "root-pca" && !reach.two_sided()) map.power = kRootPower;
   const std::size_t K = kernel ? kKernelDirections : static_cast<std::size_t>(options.components);
-  Principal principal = directions_of(view, rows, K, options, map);
+  Principal principal = directions_of(view, rows, K, options, map, room);
   map.directions = std::move(principal.directions);
   double mean = 0;
   for (std::size_t k = 0; k < principal.variances.size(); ++k) {
@@ -383,7 +347,7 @@ bool projects(const std::string& kind) {
 }
 
 Preparation::ViewMap fit_view(const Selection& train, std::size_t v, const std::string& kind,
-                              const PrepareOptions& options) {
+                              const PrepareOptions& options, Room& room) {
   const View& view = train.data->views[v];
   const std::vector<std::uint32_t> rows = fitted_rows(train, v, options.leaky);
   Preparation::ViewMap map;
@@ -402,7 +366,7 @@ Preparation::ViewMap fit_view(const Selection& train, std::size_t v, const std::
   if (rows.empty()) {  // a view never seen in training keeps scale 0 and says nothing
     if (projects(map.kind)) map.kind = "zscore";
   } else if (projects(map.kind)) {
-    fit_projection(*train.data, v, rows, options, map);
+    fit_projection(*train.data, v, rows, options, map, room);
   } else {
     fit_scaling(view, rows, map);
   }
@@ -457,8 +421,9 @@ Preparation Preparation::fit(const Selection& train, const PrepareOptions& optio
   const std::vector<std::string> kind = kinds_of_views(*train.data, options);
   const std::vector<int> owners = owners_of_views(*train.data, ranks);
   Preparation own;
+  Room room;
   for (std::size_t v = 0; v < owners.size(); ++v)
-    if (owners[v] == ranks.rank()) own.views_.push_back(fit_view(train, v, kind[v], options));
+    if (owners[v] == ranks.rank()) own.views_.push_back(fit_view(train, v, kind[v], options, room));
   if (ranks.alone()) return own;
   Tensors file;
   own.save(file, "");
