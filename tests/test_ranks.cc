@@ -136,6 +136,7 @@ TEST(DividedNetwork, HasTheBitsOfOneRank) {
       {"best", {{"guess-weight", "0.3"}, {"guess-from", "1"}, {"guess-every", "2"}}},
       {"best", {{"decoder-input", "shared"}, {"view-weight", "0"}, {"reconstruct-hidden", "false"}}},
       {"best", {{"fusion", "early"}, {"gamma", "0"}}},
+      {"best", {{"fusion", "both"}, {"joint-widths", "8"}, {"guess-from", "1"}, {"guess-every", "2"}}},
       {"repaired", {}},
       {"authors", {}},
       {"authors", {{"end-norm", "batch-noise"}, {"gate", "false"}}},

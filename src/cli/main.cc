@@ -157,7 +157,11 @@ int give_up(Exit code, const std::string& message) {
   constexpr unsigned kLeaderFirst = 3;  // seconds
   const Ranks& ranks = joined_ranks();
   if (!ranks.leads()) sleep(kLeaderFirst);
-  complain("lacuna: {}{}\n", ranks.leads() ? "" : fmt::format("rank {}: ", ranks.rank()), message);
+  const bool names_itself =
+      ranks.leads() && message.starts_with("lacuna ");  // "lacuna train: --budget is empty"
+  complain("{}{}{}\n",
+           names_itself ? "" : "lacuna: ", ranks.leads() ? "" : fmt::format("rank {}: ", ranks.rank()),
+           message);
   abort_ranks(static_cast<int>(code));
   return static_cast<int>(code);
 }

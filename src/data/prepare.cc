@@ -441,6 +441,42 @@ Preparation Preparation::fit(const Selection& train, const PrepareOptions& optio
   return result;
 }
 
+// Many small views: each thread fits one after the other, because most of a fit is done by one thread. Few or large ones:
+// all threads fit each, in the memory of one.
+std::vector<Preparation> Preparation::fit(const Selection& train, const std::vector<PrepareOptions>& forms,
+                                          const Ranks& ranks) {
+  constexpr std::size_t kMostNumbers = std::size_t{1} << 28;  // of views that are at work at the same time
+  const auto& views = train.data->views;
+  const auto count = static_cast<std::size_t>(threads());
+  std::size_t widest = 0;
+  for (const View& view : views) widest = std::max(widest, view.columns());
+  std::vector<Preparation> all(forms.size());
+  if (!ranks.alone() || forms.size() * views.size() < count ||
+      train.rows.size() * widest > kMostNumbers / count) {
+    for (std::size_t f = 0; f < forms.size(); ++f) all[f] = fit(train, forms[f], ranks);
+    return all;
+  }
+  struct One {
+    std::size_t form, view, work;
+  };
+  std::vector<One> fits;
+  std::vector<std::vector<std::string>> kinds;
+  for (std::size_t f = 0; f < forms.size(); ++f) {
+    kinds.push_back(kinds_of_views(*train.data, forms[f]));
+    all[f].views_.resize(views.size());
+    for (std::size_t v = 0; v < views.size(); ++v)
+      fits.push_back({f, v, views[v].columns() * static_cast<std::size_t>(forms[f].components)});
+  }
+  std::ranges::stable_sort(fits, std::ranges::greater(), &One::work);
+  parallel_for(fits.size(), 1, [&](std::size_t begin, std::size_t end) {
+    for (std::size_t k = begin; k < end; ++k) {
+      const auto& [f, v, work] = fits[k];
+      all[f].views_[v] = fit_view(train, v, kinds[f][v], forms[f]);
+    }
+  });
+  return all;
+}
+
 Items Preparation::apply(const Selection& selection, bool with_labels,
                          const std::vector<bool>& wanted) const {
   std::vector<int> source(views_.size());

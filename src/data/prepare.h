@@ -73,6 +73,9 @@ class Preparation {
   // Ranks divide the views among them, and every rank gets all maps, with the bits of one process.
   static Preparation fit(const Selection& train, const PrepareOptions& options,
                          const Ranks& ranks = one_rank());
+  // Several of the same rows, with the bits of one after the other.
+  static std::vector<Preparation> fit(const Selection& train, const std::vector<PrepareOptions>& forms,
+                                      const Ranks& ranks);
   // Prepared rows; view v of the result is view v of the model. `source[v]` is the position in
   // selection.data->views of the model's view v, or -1 where the data lacks that view (all its instances are
   // then missing).

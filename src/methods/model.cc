@@ -154,8 +154,7 @@ std::pair<Items, Items> Model::prepared(const Selection& train, const Selection&
                                         PreparedStore* store) {
   preparations_.clear();
   if (store == nullptr) {
-    for (const PrepareOptions& form : forms_)
-      preparations_.push_back(Preparation::fit(train, form, context.ranks()));
+    preparations_ = Preparation::fit(train, forms_, context.ranks());
     std::vector<int> source(train.data->views.size());
     std::iota(source.begin(), source.end(), 0);
     // Validation rows are scored by every rank once the network is whole again.

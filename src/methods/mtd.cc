@@ -108,6 +108,16 @@ Cost TwoChannelMethod::cost(const FitSize& size) const {
     weights += own;
     work += own * static_cast<double>(size.present[v]);
   }
+  if (o.fusion == Fusion::both) {  // every row passes twice
+    const auto columns = std::accumulate(size.columns.begin(), size.columns.end(), std::size_t{0});
+    double joint = 0;
+    std::size_t in = columns;
+    for (const std::size_t width : resolve_widths(o.joint_widths, columns, e, o.width))
+      joint += static_cast<double>(in) * static_cast<double>(width), in = width;
+    joint += static_cast<double>(in) * static_cast<double>(e);
+    weights += joint;
+    work += 2 * joint * static_cast<double>(size.rows);
+  }
   const double state = train_options_.optimiser == Optimiser::sgd ? 8 : 16;
   const double labels = static_cast<double>(size.rows * size.labels);
   // Labels, what is known of them, and soft labels. With rows in files: soft labels, what is known, the best parameters so

@@ -81,7 +81,7 @@ std::vector<bool> views_read(const MtdOptions& options, const NetworkShape& shap
 
 template <class T>
 MtdNetwork<T>::MtdNetwork(const MtdOptions& options, const NetworkShape& shape, std::uint64_t seed,
-                          std::unique_ptr<Ops<T>> ops)
+                          std::shared_ptr<Ops<T>> ops)
     : options_(options),
       shape_(shape),
       embedding_(embedding_of(options, shape)),
@@ -321,7 +321,7 @@ void MtdNetwork<T>::start(const Batch& batch, const UpdateRule& rule) {
   const std::size_t b = batch.rows.size();
   reserve(b);
   Memory& m = *memory_;
-  const bool guess = soft_labels_.prepare(*ops_, options_, batch, *this);
+  const bool guess = soft_labels_.prepare(*ops_, options_, batch, *whole_);
   const auto turn = ops_->turn();
 
   // The losses, in the order in which the total adds them.

@@ -27,8 +27,11 @@ template <class T>
 class MtdNetwork final : public BasicNetwork<T> {
  public:
   MtdNetwork(const MtdOptions& options, const NetworkShape& shape, std::uint64_t seed,
-             std::unique_ptr<Ops<T>> ops);
+             std::shared_ptr<Ops<T>> ops);
   ~MtdNetwork() override;
+
+  // Whose predictions become its soft labels; its own unless said.
+  void listen_to(const BasicNetwork<T>& whole) { whole_ = &whole; }
 
   void keep(OptimiserState state) override;
   Losses step(const Batch& batch, const UpdateRule& rule) override;
@@ -105,11 +108,12 @@ class MtdNetwork final : public BasicNetwork<T> {
   BceSettings bce_;
   GraphSettings graph_;
   ContrastSettings contrast_;
-  std::unique_ptr<Ops<T>> ops_;
+  std::shared_ptr<Ops<T>> ops_;  // one of both branches, where there are two
   Parameters<T> parameters_;
   std::vector<View> views_;
   Linear<T> classifier_;
   SoftLabels<T> soft_labels_;
+  const BasicNetwork<T>* whole_ = this;
   mutable LabelWeights label_weights_;  // made with the first batch
   std::unique_ptr<Memory> memory_;
   Tally tally_;

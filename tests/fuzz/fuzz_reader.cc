@@ -59,7 +59,8 @@ void share_counters() {
 // The child ends as it does in the program: libFuzzer's handlers would take its end for a failure of this process. Damage can
 // send libhdf5 round in circles; small files are given up much sooner here.
 void as_in_the_program() {
-  for (const int signal : {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT, SIGALRM, SIGXFSZ}) std::signal(signal, SIG_DFL);
+  for (const int signal : {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT, SIGALRM, SIGXFSZ, SIGXCPU}) std::signal(signal, SIG_DFL);
+  std::signal(SIGPROF, [](int) { std::raise(SIGXCPU); });
   const itimerval most{{0, 0}, {0, 100'000}};
   setitimer(ITIMER_PROF, &most, nullptr);
 }
