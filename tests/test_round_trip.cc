@@ -88,6 +88,31 @@ TEST(RoundTrip, CsvNamesFullOfSeparators) {
   EXPECT_EQ(content_hash(back), content_hash(data));
 }
 
+// The column of ids is the first of each table, also where another is called "0".
+TEST(RoundTrip, CsvNamesThatAreNumbers) {
+  for (const char* name : {"0", "1", "-1"}) {
+    SCOPED_TRACE(name);
+    Dataset data;
+    data.name = "d";
+    data.rows = 2;
+    data.ids = {"p", "q"};
+    Matrix<float> x(2, 2);
+    x(1, 0) = 3;
+    x(0, 1) = 5;
+    data.views.push_back({.name = "v", .features = Table<float>(std::move(x)), .column_names = {"a", name}});
+    Matrix<std::int8_t> y(2, 2);
+    y(0, 1) = 1;
+    data.labels = std::move(y);
+    data.label_names = {"sun", name};
+    const TemporaryDirectory folder;
+    write_dataset(data, folder / "d.csv");
+    const Dataset back = read_dataset(folder / "d.csv");
+    EXPECT_EQ(back.ids, data.ids);
+    EXPECT_EQ(back.label_names, data.label_names);
+    EXPECT_EQ(content_hash(back), content_hash(data));
+  }
+}
+
 TEST(RoundTrip, MatlabLevel73) {
   Matrix<float> a(3, 2), w(3, 2);
   for (std::size_t k = 0; k < 6; ++k) a.data()[k] = static_cast<float>(k) + .5f;

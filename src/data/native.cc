@@ -97,6 +97,11 @@ void write_csv_labels(const Dataset& data, const std::vector<std::string>& keys,
   file.commit();
 }
 
+// By its name where the table has names: another column may be called "0".
+std::string id_column(bool header) {
+  return fmt::format("id_column = \"{}\"\n", header ? "id" : "0");
+}
+
 }  // namespace
 
 void write_native_folder(const Dataset& data, const std::string& path) {
@@ -141,13 +146,13 @@ void write_csv_folder(const Dataset& data, const std::string& path) {
     } else {
       write_csv_view(data, v, keys, folder.file(stem + ".csv"));
       toml += fmt::format("file = \"{}.csv\"\nheader = {}\n", stem, !view.column_names.empty());
-      if (!keys.empty()) toml += "id_column = \"0\"\n";
+      if (!keys.empty()) toml += id_column(!view.column_names.empty());
     }
   }
   if (!data.labels.empty()) {
     write_csv_labels(data, keys, folder.file("labels.csv"));
     toml += "\n[labels]\nfile = \"labels.csv\"\nheader = true\ncode = \"01\"\n";
-    if (!keys.empty()) toml += "id_column = \"0\"\n";
+    if (!keys.empty()) toml += id_column(true);
   }
   folder.commit(toml);
 }

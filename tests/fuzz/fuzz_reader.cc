@@ -19,10 +19,12 @@
 #include "fuzz_forms.h"
 #include "fuzz_structure.h"
 
+extern "C" void __sanitizer_set_death_callback(void (*callback)()) __attribute__((weak));  // under sanitizers
 extern "C" std::size_t LLVMFuzzerMutate(std::uint8_t* data, std::size_t size, std::size_t most);
 
 // Of the compiler's instrumentation.
-extern "C" char counters_begin[] __asm__("__start___sancov_cntrs") __attribute__((weak, visibility("hidden")));
+extern "C" char counters_begin[] __asm__("__start___sancov_cntrs")
+    __attribute__((weak, visibility("hidden")));
 extern "C" char counters_end[] __asm__("__stop___sancov_cntrs") __attribute__((weak, visibility("hidden")));
 
 namespace {
@@ -51,16 +53,18 @@ void share_counters() {
              to = reinterpret_cast<std::uintptr_t>(counters_end) / page * page;
   if (from >= to) return;
   const std::vector<char> before(reinterpret_cast<char*>(from), reinterpret_cast<char*>(to));
-  void* at = mmap(reinterpret_cast<void*>(from), to - from, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS | MAP_FIXED,
-                  -1, 0);
+  void* at = mmap(reinterpret_cast<void*>(from), to - from, PROT_READ | PROT_WRITE,
+                  MAP_SHARED | MAP_ANONYMOUS | MAP_FIXED, -1, 0);
   if (at != MAP_FAILED) std::memcpy(at, before.data(), before.size());
 }
 
 // The child ends as it does in the program: libFuzzer's handlers would take its end for a failure of this process. Damage can
 // send libhdf5 round in circles; small files are given up much sooner here.
 void as_in_the_program() {
-  for (const int signal : {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT, SIGALRM, SIGXFSZ, SIGXCPU}) std::signal(signal, SIG_DFL);
+  for (const int signal : {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT, SIGALRM, SIGXFSZ, SIGXCPU})
+    std::signal(signal, SIG_DFL);
   std::signal(SIGPROF, [](int) { std::raise(SIGXCPU); });
+  if constexpr (!kWatched) __sanitizer_set_death_callback(nullptr);
   const itimerval most{{0, 0}, {0, 100'000}};
   setitimer(ITIMER_PROF, &most, nullptr);
 }

@@ -90,7 +90,8 @@ struct Member {
 std::vector<Member> members(const std::uint8_t* data, std::size_t size) {
   std::vector<Member> all;
   for (std::size_t at = 0; at + 30 <= size && number<std::uint32_t>(data + at) == 0x04034b50;) {
-    const std::size_t packed = number<std::uint32_t>(data + at + 18), name = number<std::uint16_t>(data + at + 26),
+    const std::size_t packed = number<std::uint32_t>(data + at + 18),
+                      name = number<std::uint16_t>(data + at + 26),
                       extra = number<std::uint16_t>(data + at + 28), from = at + 30 + name + extra;
     if (from > size || packed > size - from) break;
     Member member{{reinterpret_cast<const char*>(data + at + 30), name}, {data + from, data + from + packed}};
@@ -148,7 +149,8 @@ std::optional<Buffer> change_zip(const std::uint8_t* data, std::size_t size, uns
 }
 
 // MATLAB 5: 128 bytes, then elements of a type and a size; type 15 is compressed.
-std::optional<Buffer> change_mat5(const std::uint8_t* data, std::size_t size, unsigned choice, Mutate mutate) {
+std::optional<Buffer> change_mat5(const std::uint8_t* data, std::size_t size, unsigned choice,
+                                  Mutate mutate) {
   if (size < 128) return {};
   std::vector<std::pair<std::size_t, std::size_t>> packed;  // where, bytes
   for (std::size_t at = 128; at + 8 <= size;) {
@@ -170,7 +172,8 @@ std::optional<Buffer> change_mat5(const std::uint8_t* data, std::size_t size, un
   return out;
 }
 
-std::optional<Buffer> change_one_file(const std::uint8_t* data, std::size_t size, unsigned choice, Mutate mutate) {
+std::optional<Buffer> change_one_file(const std::uint8_t* data, std::size_t size, unsigned choice,
+                                      Mutate mutate) {
   const std::string_view text(reinterpret_cast<const char*>(data), size);
   std::vector<std::size_t> begins = {0};
   for (auto at = text.find("\n==="); at != text.npos; at = text.find("\n===", at + 1))
