@@ -2,7 +2,7 @@
 BUILD := build
 JOBS  ?= $(shell nproc)
 
-.PHONY: package package-test campaign test-mpi test-cuda test-threads build demo wheel test test-memory bench fuzz format install clean
+.PHONY: package package-test campaign test-mpi test-cuda test-threads build demo wheel test test-everything bench fuzz format install clean
 build:
 	@tools/install-packages.sh build
 	@cmake -S . -B $(BUILD)/release -G Ninja -DCMAKE_BUILD_TYPE=Release -DLACUNA_TESTS=OFF > $(BUILD)-configure.log 2>&1 \
@@ -35,23 +35,30 @@ install: build
 clean:
 	rm -rf $(BUILD)
 
+# Two builds, one compiled by g++, one under sanitizers by clang; a test runs where it finds most (tests/CMakeLists.txt).
+# Kernels are compiled as released, the rest for a short build; the engine of GPUs for one of them where there is none to run it.
 test:
 	@tools/install-packages.sh build test
-	cmake -S . -B $(BUILD)/test -G Ninja -DCMAKE_BUILD_TYPE=Release
+	cmake -S . -B $(BUILD)/test -G Ninja -DCMAKE_BUILD_TYPE=Release -DCMAKE_CXX_FLAGS_RELEASE="-Og -DNDEBUG" \
+	  -DLACUNA_TEST_SET=optimised $(if $(wildcard /dev/nvidiactl),,-DCMAKE_CUDA_ARCHITECTURES=90-real)
 	ninja -C $(BUILD)/test
+	CC=clang-14 CXX=clang++-14 cmake -S . -B $(BUILD)/memory -G Ninja -DCMAKE_BUILD_TYPE=Debug -DLACUNA_SANITIZE=ON \
+	  -DLACUNA_TEST_SET=memory -DLACUNA_CUDA=OFF -DLACUNA_MPI=OFF
+	ninja -C $(BUILD)/memory
+	ctest --test-dir $(BUILD)/memory --output-on-failure -j $(JOBS)
+	ctest --test-dir $(BUILD)/test --output-on-failure -j $(JOBS)
+	@tools/check-skips.py $(BUILD)/memory $(BUILD)/test
+
+# Before a release: every test twice, as released and under sanitizers, all by g++. Takes three times as long.
+test-everything:
+	@tools/install-packages.sh build test
+	cmake -S . -B $(BUILD)/everything -G Ninja -DCMAKE_BUILD_TYPE=Release
+	ninja -C $(BUILD)/everything
 	cmake -S . -B $(BUILD)/sanitize -G Ninja -DCMAKE_BUILD_TYPE=Debug -DLACUNA_SANITIZE=ON -DLACUNA_CUDA=OFF
 	ninja -C $(BUILD)/sanitize
 	ctest --test-dir $(BUILD)/sanitize --output-on-failure -j $(JOBS)
-	ctest --test-dir $(BUILD)/test --output-on-failure -j $(JOBS)
-	@tools/check-skips.py $(BUILD)/sanitize $(BUILD)/test
-
-# While working: under sanitizers only what can profit from them, compiled by clang without optimisation, in a third of the time.
-test-memory:
-	@tools/install-packages.sh build test
-	CC=clang-14 CXX=clang++-14 cmake -S . -B $(BUILD)/memory -G Ninja -DCMAKE_BUILD_TYPE=Debug -DLACUNA_SANITIZE=ON \
-	  -DLACUNA_MEMORY_TESTS=ON -DLACUNA_CUDA=OFF -DLACUNA_MPI=OFF
-	ninja -C $(BUILD)/memory
-	ctest --test-dir $(BUILD)/memory --output-on-failure -j $(JOBS)
+	ctest --test-dir $(BUILD)/everything --output-on-failure -j $(JOBS)
+	@tools/check-skips.py $(BUILD)/sanitize $(BUILD)/everything
 
 # Whatever runs in several threads, once more under the thread sanitizer, which does not go together with the others.
 # Where addresses are more random than it can bear (vm.mmap_rnd_bits above 28), setarch takes that away.
@@ -72,8 +79,8 @@ test-mpi:
 test-cuda:
 	@tools/install-packages.sh build test
 	cmake -S . -B $(BUILD)/test -G Ninja -DCMAKE_BUILD_TYPE=Release -DLACUNA_CUDA=ON
-	ninja -C $(BUILD)/test lacuna_cuda test_ops test_mtd
-	LACUNA_REQUIRE_GPU=1 $(BUILD)/test/tests/test_ops --gtest_filter='*Agreement*'
+	ninja -C $(BUILD)/test lacuna_cuda test_engines test_mtd
+	LACUNA_REQUIRE_GPU=1 $(BUILD)/test/tests/test_engines
 	$(BUILD)/test/tests/test_mtd
 
 bench:

@@ -48,7 +48,7 @@ def step():
     value = loss([x[rows] for x in X], *[part[rows] for part in rest])
     value.backward()
     optimiser.step()
-    optimiser.zero_grad(set_to_none=mode != "reduce-overhead")
+    optimiser.zero_grad(set_to_none=True)  # gradients are memory of the captured graph, which writes them again
     if hasattr(network, "after_step"):
         network.after_step()
 

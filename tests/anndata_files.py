@@ -177,8 +177,8 @@ def hostile(folder):
     broken("itself", itself)
 
     def many_links(f):
-        f.create_dataset("mod/m/X", data=np.ones((2000, 64), np.float32))
-        for name, count in (("obs", 2000), ("var", 64)):
+        f.create_dataset("mod/m/X", data=np.ones((512, 512), np.float32))
+        for name, count in (("obs", 512), ("var", 512)):
             write_elem(f, f"mod/m/{name}", pd.DataFrame(index=[f"{name}{i}" for i in range(count)]))
         for k in range(2000):
             f[f"mod/m{k}"] = f["mod/m"]

@@ -80,6 +80,24 @@ void fit(Model& model, const Dataset& data, FitContext& context) {
   model.fit(rows.learn, rows.val, context);
 }
 
+struct Resumed {
+  Model model;
+  int epochs;  // of the second process
+};
+
+// What one process began and another ended.
+Resumed stopped_and_resumed(FunctionRef<Model()> make, const Dataset& data, int stop) {
+  const TemporaryDirectory folder;
+  Interrupted first, second;
+  first.path = folder / "checkpoint";
+  first.stop_after = stop;
+  Model model = make(), resumed = make();
+  EXPECT_THROW(fit(model, data, first), Stop);
+  second.state = Tensors::read(folder / "checkpoint");
+  fit(resumed, data, second);
+  return {std::move(resumed), second.epochs};
+}
+
 TEST(Ensemble, DistilledIsOneModelAndResumesToTheSameBits) {
   const Dataset data = small_data();
   const TemporaryDirectory folder;
@@ -97,17 +115,9 @@ TEST(Ensemble, DistilledIsOneModelAndResumesToTheSameBits) {
   EXPECT_TRUE(read_text(folder / "whole") == read_text(folder / "again"));
 
   for (const int stop : {1, 2, 5, 6, 7, 2 * static_cast<int>(fits) - 1}) {
-    Interrupted first;
-    first.path = folder / "checkpoint";
-    first.stop_after = stop;
-    Model model = small_model("distilled", "0");
-    EXPECT_THROW(fit(model, data, first), Stop);
-    Interrupted second;
-    second.state = Tensors::read(folder / "checkpoint");
-    Model resumed = small_model("distilled", "0");
-    fit(resumed, data, second);
-    EXPECT_EQ(second.epochs, 2 * fits - stop);
-    EXPECT_TRUE(same(resumed.predict(data), scores)) << "stopped after " << stop << " epochs";
+    const Resumed resumed = stopped_and_resumed([] { return small_model("distilled", "0"); }, data, stop);
+    EXPECT_EQ(resumed.epochs, 2 * fits - stop);
+    EXPECT_TRUE(same(resumed.model.predict(data), scores)) << "stopped after " << stop << " epochs";
   }
 }
 
@@ -180,7 +190,6 @@ TEST(Ensemble, DistilledStudentsHaveTheirShapes) {
 // Own soft labels of an earlier epoch cannot be made again: they are part of the checkpoint.
 TEST(Ensemble, OwnSoftLabelsAreResumed) {
   const Dataset data = small_data();
-  const TemporaryDirectory folder;
   using Settings = std::vector<std::pair<const char*, const char*>>;
   const Settings linked = {{"guess-links", ".7"}, {"label-weight", "sqrt"}},
                  early = {{"guess-links", ".7"},
@@ -203,15 +212,8 @@ TEST(Ensemble, OwnSoftLabelsAreResumed) {
     set_threads(3);
     const Matrix<float> scores = whole.predict(data);
     for (const int stop : {1, 2, 3, 5}) {
-      Interrupted first;
-      first.path = folder / "checkpoint";
-      first.stop_after = stop;
-      Model model = make(), resumed = make();
-      EXPECT_THROW(fit(model, data, first), Stop);
-      Interrupted second;
-      second.state = Tensors::read(folder / "checkpoint");
-      fit(resumed, data, second);
-      EXPECT_TRUE(same(resumed.predict(data), scores)) << "stopped after " << stop << " epochs";
+      const Resumed resumed = stopped_and_resumed(make, data, stop);
+      EXPECT_TRUE(same(resumed.model.predict(data), scores)) << "stopped after " << stop << " epochs";
     }
     set_threads(0);
   }

@@ -94,7 +94,7 @@ TEST(Help, ShowsWhatMattersFirstAndTheRestOnRequest) {
   for (const char* part : {"reading the data:", "preparation of the inputs:", "settings of ", "exit codes:",
                            "environment:", "LACUNA_ISA", "model and data do not fit", "130, 143"})
     EXPECT_TRUE(has(all, part)) << part;
-  for (const char* preset : {"best", "distilled", "repaired", "authors", "paper"})
+  for (const char* preset : {"best", "paired", "distilled", "repaired", "authors", "paper"})
     EXPECT_TRUE(has(plain, preset)) << preset;
   // The settings are those of the method that is named.
   EXPECT_TRUE(has(run({"train", "--method", "naim3l", "--help", "all"}).out, "settings of naim3l:"));

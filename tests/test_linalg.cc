@@ -120,24 +120,26 @@ TEST(Linalg, GramMatricesOfFloatsAreExactlySymmetric) {
     for (std::size_t j = 0; j < i; ++j) EXPECT_EQ(rows(i, j), rows(j, i));
 }
 
+// B Bᵀ, and x -> A x as leading_eigen asks for it.
+Matrix<double> gram(const Matrix<double>& B) {
+  Matrix<double> A(B.rows(), B.rows());
+  gram_of_rows(B, A);
+  return A;
+}
+auto multiplied_by(const Matrix<double>& A) {
+  return [&A](MatrixView<const double> x, MatrixView<double> y) { product(A, x, Transpose::none, false, y); };
+}
+
 TEST(Linalg, LeadingPairsOfAnOperator) {
   const std::size_t n = 300;
-  const Matrix<double> B = random_matrix(n, n, 7);
-  Matrix<double> A(n, n);
-  gram_of_rows(B, A);
+  const Matrix<double> A = gram(random_matrix(n, n, 7));
   const Eigensystem all = symmetric_eigen(A);
-  const Eigensystem some = leading_eigen(
-      n, 10, {.residual = 1e-9}, 1,
-      [&](MatrixView<const double> x, MatrixView<double> y) { product(A, x, Transpose::none, false, y); });
+  const Eigensystem some = leading_eigen(n, 10, {.residual = 1e-9}, 1, multiplied_by(A));
   EXPECT_LE(some.residual, 1e-9);
   for (std::size_t k = 0; k < 10; ++k) EXPECT_NEAR(some.values[k], all.values[k], 1e-8 * all.values[0]);
   // A matrix of low rank: the basis exhausts the space and the zeros are found.
-  const Matrix<double> thin = random_matrix(60, 3, 8);
-  Matrix<double> low(60, 60);
-  gram_of_rows(thin, low);
-  const Eigensystem zeros = leading_eigen(
-      60, 8, {.residual = 1e-9}, 1,
-      [&](MatrixView<const double> x, MatrixView<double> y) { product(low, x, Transpose::none, false, y); });
+  const Matrix<double> low = gram(random_matrix(60, 3, 8));
+  const Eigensystem zeros = leading_eigen(60, 8, {.residual = 1e-9}, 1, multiplied_by(low));
   EXPECT_GT(zeros.values[2], 1);
   for (std::size_t k = 3; k < 8; ++k) EXPECT_NEAR(zeros.values[k], 0, 1e-9);
 }
@@ -145,13 +147,9 @@ TEST(Linalg, LeadingPairsOfAnOperator) {
 // A first basis that is smaller than a block grows from what it has.
 TEST(Linalg, LeadingPairsOfASmallOperatorAreFoundFromAFewColumns) {
   const std::size_t n = 19;
-  const Matrix<double> B = random_matrix(n, n, 11);
-  Matrix<double> A(n, n);
-  gram_of_rows(B, A);
+  const Matrix<double> A = gram(random_matrix(n, n, 11));
   const Eigensystem all = symmetric_eigen(A);
-  const auto apply = [&](MatrixView<const double> x, MatrixView<double> y) {
-    product(A, x, Transpose::none, false, y);
-  };
+  const auto apply = multiplied_by(A);
   for (const std::size_t count : {std::size_t{1}, std::size_t{3}, std::size_t{5}}) {
     const Eigensystem some = leading_eigen(n, count, {.growth = 1e-6}, 1, apply),
                       again = leading_eigen(n, count, {.growth = 1e-6}, 1, apply);

@@ -1,12 +1,14 @@
 // Mistakes that people make, one after another, with what they are told: the exit code and the words that help.
 #include <gtest/gtest.h>
 
+#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <ostream>
 
 #include "base/files.h"
 #include "base/random.h"
+#include "data/npy.h"
 #include "data/readers.h"
 #include "program.h"
 
@@ -29,6 +31,7 @@ const std::vector<Mistake>& mistakes() {
       {"a flag misspelt", "train {}/data.npz --ouut {}/m", 2, {"--ouut", "did you mean '--out'"}},
       {"no output", "train {}/data.npz", 2, {"needs --out"}},
       {"no data", "train --out {}/m", 2, {"DATA"}},
+      {"an empty value", "train {}/data.npz --out {}/m --budget=", 2, {"lacuna train: --budget is empty"}},
       {"one argument too many", "predict {}/model {}/data.npz {}/data.npz --out {}/s.csv", 2, {"one argument too many"}},
       {"a word for a number", "train {}/data.npz --out {}/m --epochs many", 2, {"--epochs takes a whole number", "'many'"}},
       {"a number out of range", "train {}/data.npz --out {}/m --hold-out 2", 2, {"--hold-out", "0.9", "not 2"}},
@@ -67,6 +70,21 @@ const std::vector<Mistake>& mistakes() {
       {"a table for a model", "predict {}/cohort/rna.csv {}/data.npz --out {}/s.csv", 3, {"is not a model"}},
       {"a cut archive", "train {}/cut.npz --out {}/m", 3, {"cut.npz"}},
       {"a missing folder for the output", "train {}/data.npz --out {}/no/where/m", 1, {"cannot be written"}},
+      {"a table as output of a training", "train {}/data.npz --out {}/some.csv", 2, {"is no model", "not replaced"}},
+      {"a training that has not ended", "train {}/data.npz --method prior --out {}/begun", 2,
+       {"begun.checkpoint", "--resume goes on", "remove the file"}},
+      {"an output inside another", "recover {}/model {}/data.npz --out {}/filled --deviations {}/filled/sd", 2,
+       {"lies inside the output"}},
+      {"known labels of rows to be tested", "predict {}/model {}/data.npz --folds {}/folds.npz --part test --known-labels --out {}/s.npz", 2,
+       {"--known-labels --part test", "what is asked for"}},
+      {"a score that is missing", "evaluate {}/scored.csv {}/data.npz", 3,
+       {"scored.csv: 'PAT_0001' has no score for 'old'", "left out"}},
+      {"two rows, one held out", "train {}/two.csv --label-columns 1 --out {}/m", 3, {"1 rows to learn from", "--hold-out 0"}},
+      {"an infinite number", "train {}/infinite.csv --label-columns 1 --out {}/m", 3,
+       {"item 'b', column 'x': inf is not a finite number", "as missing"}},
+      {"a number beyond floats", "train {}/huge.csv --label-columns 1 --out {}/m", 3, {"line 2, column 'x': 1.0e300 is beyond the range"}},
+      {"an unusual separator", "train {}/bars.csv --label-columns 1 --out {}/m", 3, {"is one cell", "commas, semicolons or tabs"}},
+      {"a separator at the end of lines", "data inspect {}/trailing.csv", 3, {"--ignore-columns '' leaves it out"}},
       {"a folder as output", "train {}/data.npz --out {}/empty", 2, {"is a folder"}},
       {"the input as output", "train {}/data.npz --out {}/data.npz", 2, {"is the input"}},
       {"output inside the input", "train {}/cohort --out {}/cohort/m", 2, {"lies inside the input"}},
@@ -177,6 +195,13 @@ class Mistakes : public testing::TestWithParam<Mistake> {
     put("fewer/rna.csv", "id,g1,g2\nPAT_0000,1,2\n");
     put("views/dna.csv", plain);
     write_dataset(read_dataset(path("cohort")), path("data.npz"));
+    put("begun.checkpoint", "of a training");
+    put("scored.csv", "id,sick,old\nPAT_0000,.5,.5\nPAT_0001,.5,nan\n");
+    put("two.csv", "id,x,sick\na,1,1\nb,2,0\n");
+    put("infinite.csv", "id,x,sick\na,1,1\nb,inf,0\n");
+    put("huge.csv", "id,x,sick\na,1.0e300,1\nb,2,0\n");
+    put("bars.csv", "id|x|sick\na|1|1\nb|2|0\n");
+    put("trailing.csv", "id,x,y,\na,1,2,\nb,2,3,\n");
     put("cut.npz", read_text(path("data.npz")).substr(0, 600));
     ASSERT_EQ(run({"data", "mask", path("data.npz"), path("folds.npz"), "--repeats", "1"}).code, 0);
     const Ended ended = run({"train", path("cohort"), "--method", "prior", "--out", path("model")});
@@ -210,8 +235,36 @@ TEST_P(Mistakes, AreToldInWordsThatHelp) {
   EXPECT_EQ(ended.code, GetParam().code) << ended.err;
   for (const auto& words : GetParam().says)
     EXPECT_NE(ended.err.find(words), std::string::npos) << "expected: " << words << "\nsaid: " << ended.err;
-  EXPECT_NE(ended.err.find("lacuna: "), std::string::npos) << ended.err;
+  EXPECT_NE(ended.err.find("lacuna"), std::string::npos) << ended.err;
+  EXPECT_EQ(ended.err.find("lacuna: lacuna"), std::string::npos) << ended.err;
   EXPECT_EQ(ended.out, "");
+}
+
+// What is printed is part of the result.
+TEST_F(Mistakes, AFullDiskBehindStandardOutputIsAFailure) {
+  for (const std::string verb : {"methods", "--help", "--version", "metrics"}) {
+    const std::string command = fmt::format("{} {} > /dev/full 2> {}", LACUNA_PROGRAM, verb, path("said"));
+    const int status = std::system(command.c_str());
+    EXPECT_EQ(WEXITSTATUS(status), 1) << verb;
+    EXPECT_NE(read_text(path("said")).find("standard output: writing failed: No space left"), std::string::npos) << verb;
+  }
+}
+
+// Arrays that could be meant as well are named.
+TEST_F(Mistakes, OneOfTwoLabelArraysIsNotTakenSilently) {
+  std::vector<Array> arrays = read_npz(path("data.npz"));
+  for (Array& array : arrays)
+    if (array.name == "label") {
+      Array other = array;
+      other.name = "labels";
+      arrays.push_back(std::move(other));
+      break;
+    }
+  write_npz(path("both.npz"), arrays);
+  const Ended ended = run({"data", "inspect", path("both.npz")});
+  EXPECT_EQ(ended.code, 0) << ended.err;
+  EXPECT_NE((ended.out + ended.err).find("labels are taken from the array 'label'; 'labels' is left aside"), std::string::npos)
+      << ended.out << ended.err;
 }
 
 std::string test_name(const testing::TestParamInfo<Mistake>& info) {

@@ -163,6 +163,21 @@ const std::vector<Case>& cases() {
         {"encoder-widths", "7,0.3d"},
         {"end-norm", "batch-present"},
         {"fused-relu", "false"}}},
+      {"both branches",
+       "best",
+       {{"fusion", "both"}, {"joint-widths", "9"}, {"view-teacher", "0"}, {"guess-weight", "0"}}},
+      {"both branches, all parts, soft labels of both",
+       "best",
+       {{"fusion", "both"},
+        {"joint-widths", "7,0.3d"},
+        {"view-teacher", "0"},
+        {"channels", "2"},
+        {"alpha", "1"},
+        {"beta", ".5"},
+        {"guess-weight", ".7"},
+        {"guess-from", "0"},
+        {"guess-links", ".5"},
+        {"label-weight", "sqrt"}}},
   };
   return all;
 }
@@ -326,10 +341,47 @@ TEST(Dicnet, GradientsAreThoseOfTheReturnedLoss) {
 
 INSTANTIATE_TEST_SUITE_P(Mtd, EveryCase, testing::Range(std::size_t{0}, cases().size()));
 
+// Of two branches: the mean of the logits, the fused vectors side by side, and each branch as if it were alone.
+TEST(BothBranches, SayTheMeanOfWhatEachSays) {
+  const Items items = random_items({.rows = 40, .columns = {6, 9, 5}, .labels = 4}, 3);
+  const Changes none = {{"guess-weight", "0"}, {"joint-widths", "8"}};
+  const auto with = [&](Changes more) {
+    more.insert(more.end(), none.begin(), none.end());
+    auto network = make_network<double>(small_options("best", more), network_shape_of(items), 3,
+                                        make_reference_ops<double>());
+    network->keep({});
+    const auto rows = all_rows(items);
+    for (std::uint32_t step = 0; step < 3; ++step) network->step({&items, rows, 11, 0, step}, UpdateRule{});
+    Matrix<double> Z(items.rows(), network->fused_size()), logits(items.rows(), items.labels());
+    network->fused(items, [&](std::size_t begin, MatrixView<const double> z, MatrixView<double> out) {
+      for (std::size_t i = 0; i < z.rows; ++i) {
+        std::ranges::copy(z.row(i), Z.row(begin + i).begin());
+        std::ranges::copy(out.row(i), logits.row(begin + i).begin());
+      }
+    });
+    Matrix<double> scores(items.rows(), items.labels());
+    network->predict(items, scores);
+    return std::tuple(std::move(Z), std::move(logits), std::move(scores), network->parameters());
+  };
+  const auto [Z, logits, scores, parameters] = with({{"fusion", "both"}});
+  const auto [Zm, mean, mean_scores, mean_parameters] = with({{"fusion", "mean"}});
+  const auto [Ze, early, early_scores, early_parameters] = with({{"fusion", "early"}, {"gamma", "0"}});
+  EXPECT_EQ(parameters, mean_parameters + early_parameters);
+  ASSERT_EQ(Z.cols(), Zm.cols() + Ze.cols());
+  for (std::size_t i = 0; i < items.rows(); ++i) {
+    for (std::size_t j = 0; j < Z.cols(); ++j)
+      ASSERT_EQ(Z(i, j), j < Zm.cols() ? Zm(i, j) : Ze(i, j - Zm.cols()));
+    for (std::size_t j = 0; j < logits.cols(); ++j) {
+      ASSERT_DOUBLE_EQ(logits(i, j), (mean(i, j) + early(i, j)) / 2);
+      ASSERT_NEAR(scores(i, j), 1 / (1 + std::exp(-logits(i, j))), 1e-12);
+    }
+  }
+}
+
 // Soft labels of teachers teach unknown entries alone: with weight 1, and answers that happen to be right,
 // the gradients are those of fully known labels up to the divisor.
 TEST(SoftLabels, OfTeachersActLikeLabels) {
-  for (const char* fusion : {"mean", "early"}) {
+  for (const char* fusion : {"mean", "early", "both"}) {
     SCOPED_TRACE(fusion);
     Items taught = random_items({.rows = 12, .columns = {6, 9}, .labels = 4}, 3);
     Items known = taught;

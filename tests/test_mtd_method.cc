@@ -295,7 +295,7 @@ TEST(Mtd, PresetsDifferAndSingleSettingsComeAfter) {
 }
 
 TEST(Presets, ANameSelectsItsMethod) {
-  for (const char* name : {"best", "distilled"}) EXPECT_EQ(method_of_preset(name), "lacuna");
+  for (const char* name : {"best", "paired", "distilled"}) EXPECT_EQ(method_of_preset(name), "lacuna");
   for (const char* name : {"repaired", "authors", "paper"}) EXPECT_EQ(method_of_preset(name), "mtd");
   EXPECT_THROW(method_of_preset("worst"), Error);
 }

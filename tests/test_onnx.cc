@@ -176,6 +176,9 @@ TEST_F(Onnx, EveryPresetAndMethodThatIsANetwork) {
     cases.push_back(make_case(preset, data, {"--preset", preset, "--epochs", "2", "--width", ".1"}));
   cases.push_back(
       make_case("early", data, kSmall + std::vector<std::string>{"--fusion", "early", "--gamma", "0"}));
+  cases.push_back(make_case("paired", data, {"--preset", "paired", "--epochs", "2"}));
+  cases.push_back(
+      make_case("memory-both", data, kSmall + std::vector<std::string>{"--fusion", "both", "--memory", "1"}));
   cases.push_back(
       make_case("ungated", data, {"--preset", "repaired", "--epochs", "2", "--width", ".1", "--no-gate"}));
   cases.push_back(make_case("dicnet", data, {"--method", "dicnet", "--epochs", "2", "--width", ".1"}));

@@ -495,6 +495,30 @@ TEST(Prepare, SameBitsForAnyThreads) {
   set_threads(0);
 }
 
+// Threads take a view each, or share each: one result.
+TEST(Prepare, SeveralFormsAtTheSameTimeHaveTheBitsOfOneAfterTheOther) {
+  const Case c = make_case(200, 90, false);
+  const Selection all = first_rows(c.data, 200);
+  std::vector<PrepareOptions> forms;
+  for (const char* kind : {"root-pca", "auto", "zscore", "rbf-pca", "log-pca"})
+    forms.push_back(of_kind(kind));
+  forms.push_back(of_kind("log-pca"));
+  forms.back().components = 40;
+  for (const int count : {1, 3, 64}) {
+    set_threads(count);
+    const std::vector<Preparation> together = Preparation::fit(all, forms, one_rank());
+    ASSERT_EQ(together.size(), forms.size());
+    for (std::size_t f = 0; f < forms.size(); ++f) {
+      Tensors a, b;
+      together[f].save(a, "");
+      const Preparation alone = Preparation::fit(all, forms[f]);
+      alone.save(b, "");
+      EXPECT_TRUE(a.text() == b.text()) << count << " threads, form " << f;
+    }
+  }
+  set_threads(0);
+}
+
 TEST(Prepare, SaveAndLoad) {
   const Case c = make_case(40, 10, true);
   const Selection all = first_rows(c.data, 40);

@@ -67,10 +67,11 @@ class Prepared : public testing::Test {
     return model;
   }
   // The model file after a fit with rows in memory, or in the store.
-  std::string trained(bool in_files, const std::string& window = "0",
-                      const std::string& preset = "best") const {
+  std::string trained(bool in_files, const std::string& window = "0", const std::string& preset = "best",
+                      const std::vector<std::pair<const char*, const char*>>& settings = {}) const {
     Model model = small_model(preset);
     model.options().set("shuffle-window", window, "test");
+    for (const auto& [name, value] : settings) model.options().set(name, value, "test");
     FitContext context;
     if (in_files) {
       PreparedStore files = store();
@@ -99,25 +100,31 @@ bool same(const SharedMatrix<T>& a, const SharedMatrix<T>& b) {
          std::ranges::equal(std::as_const(a).values(), std::as_const(b).values());
 }
 
+SharedMatrix<float> rows_of(const Items& items, std::size_t v) {
+  Matrix<float> rows(items.X[v].rows(), items.X[v].cols());
+  items.copy_rows(v, 0, rows);
+  return rows;
+}
+
 void expect_same(const Items& a, const Items& b) {
   ASSERT_EQ(a.X.size(), b.X.size());
-  for (std::size_t v = 0; v < a.X.size(); ++v) EXPECT_TRUE(same(a.X[v], b.X[v])) << v;
+  for (std::size_t v = 0; v < a.X.size(); ++v) EXPECT_TRUE(same(rows_of(a, v), rows_of(b, v))) << v;
   EXPECT_TRUE(same(a.W, b.W));
   EXPECT_TRUE(same(a.Y, b.Y));
   EXPECT_TRUE(same(a.G, b.G));
 }
 
 TEST_F(Prepared, RowsInFilesAreThoseInMemory) {
-  for (const char* kind : {"zscore", "root-pca", "rbf-pca", "none"}) {
+  for (const char* kind : {"zscore", "root-pca", "rbf-pca", "none", "minmax"}) {
     PrepareOptions options = root_pca();
     options.kind = kind;
     const Preparation here = Preparation::fit(rows_.learn, options);
     PreparedStore files = store();
-    const PreparedRows found = files.get(rows_.learn, rows_.val, options, quiet);
+    const PreparedRows found = files.get(rows_.learn, rows_.val, options, true, quiet);
     EXPECT_TRUE(found.train.mapped);
     expect_same(found.train, here.apply(rows_.learn, true));
     expect_same(found.val, here.apply(rows_.val, true));
-    const PreparedRows again = store().get(rows_.learn, rows_.val, options, quiet);  // found, not made
+    const PreparedRows again = store().get(rows_.learn, rows_.val, options, true, quiet);  // found, not made
     expect_same(again.train, found.train);
     found.train.fetch(0, found.train.rows());
     found.train.leave(0, found.train.rows());
@@ -138,6 +145,68 @@ TEST_F(Prepared, TrainingOnFilesGivesTheBytesOfTrainingInMemory) {
   set_threads(0);
 }
 
+// A preparation that keeps the columns writes no copy of them: rows are prepared while they are read, to the same bits.
+TEST_F(Prepared, RowsThatKeepTheirColumnsStayInTheFilesOfTheData) {
+  PrepareOptions options = root_pca();
+  options.kind = "zscore";
+  options.per_view = {data_.views[1].name + "=root-pca"};
+  std::vector<std::string> said;
+  PreparedStore files = store();
+  const PreparedRows found = files.get(rows_.learn, rows_.val, options, true,
+                                       [&](const std::string& text) { said.push_back(text); });
+  EXPECT_NE(said.at(0).find("rows of 2 of 3 views are prepared while they are read"), std::string::npos)
+      << said.at(0);
+  for (const char* part : {"train", "val"})
+    for (const int v : {0, 1, 2})
+      EXPECT_EQ(fs::exists(fmt::format("{}/{}.x{}.npy", only_folder(), part, v)), v == 1) << part << v;
+  for (const int v : {0, 1, 2}) EXPECT_EQ(found.train.is_raw(v), v != 1);
+  expect_same(found.train, Preparation::fit(rows_.learn, options).apply(rows_.learn, true));
+  // Rows on their way to a device, and those of some members, come by the same function.
+  Matrix<float> one(1, 40);
+  found.val.copy_rows(0, 3, one);
+  EXPECT_TRUE(std::ranges::equal(one.values(), rows_of(found.val, 0).row(3)));
+}
+
+TEST_F(Prepared, TrainingOnTheFilesOfTheDataGivesTheBytesOfTrainingInMemory) {
+  const std::string mixed = data_.views[2].name + "=root-pca";
+  const std::vector<std::vector<std::pair<const char*, const char*>>> all = {
+      {{"prepare", "zscore"}},
+      {{"prepare", "minmax"}},
+      {{"prepare", "none"}},
+      {{"prepare", "zscore"}, {"prepare-view", mixed.c_str()}},
+      {{"prepare", "zscore"}, {"members", "2"}}};
+  for (const auto& settings : all)
+    for (const char* window : {"0", "50"})
+      EXPECT_EQ(trained(true, window, "best", settings), trained(false, window, "best", settings))
+          << settings.back().second << ' ' << window;
+  EXPECT_EQ(trained(true, "64", "distilled", {{"prepare", "zscore"}}),
+            trained(false, "64", "distilled", {{"prepare", "zscore"}}));
+}
+
+// Every method that reads rows in batches, with all that it does to them: masks, clean targets, noise, early fusion.
+TEST_F(Prepared, SoDoesEveryMethodThatReadsBatches) {
+  for (const auto& [method, preset] : std::vector<std::pair<const char*, const char*>>{
+           {"mtd", "authors"}, {"mtd", "repaired"}, {"mtd", "paper"}, {"dicnet", "default"}}) {
+    std::string texts[2];
+    for (const bool in_files : {false, true}) {
+      Model model(method);
+      model.set_preset(preset);
+      for (const auto& [name, value] : std::vector<std::pair<const char*, const char*>>{
+               {"epochs", "3"}, {"batch", "32"}, {"width", ".02"}, {"embedding", "16"}, {"precision", "f32"}})
+        model.options().set(name, value, "test");
+      FitContext context;
+      PreparedStore files = store();
+      if (in_files)
+        model.fit(rows_.learn, rows_.val, context, files);
+      else
+        model.fit(rows_.learn, rows_.val, context);
+      texts[in_files ? 1 : 0] = model.tensors().text();
+      files.remove();
+    }
+    EXPECT_EQ(texts[0], texts[1]) << method << ' ' << preset;
+  }
+}
+
 // Members in several preparations, teachers and their soft labels.
 TEST_F(Prepared, EnsemblesToo) {
   Model plan = small_model("distilled");
@@ -147,18 +216,18 @@ TEST_F(Prepared, EnsemblesToo) {
 
 TEST_F(Prepared, OtherRowsOrSettingsGetAFolderOfTheirOwn) {
   PreparedStore files = store();
-  files.get(rows_.learn, rows_.val, root_pca(), quiet);
+  files.get(rows_.learn, rows_.val, root_pca(), true, quiet);
   const auto count = [&] {
     return std::distance(fs::directory_iterator(folder_ / "store"), fs::directory_iterator());
   };
   EXPECT_EQ(count(), 1);
   PrepareOptions other = root_pca();
   other.components = 9;
-  files.get(rows_.learn, rows_.val, other, quiet);
+  files.get(rows_.learn, rows_.val, other, true, quiet);
   EXPECT_EQ(count(), 2);
   Selection fewer = rows_.learn;
   fewer.rows.pop_back();
-  files.get(fewer, rows_.val, root_pca(), quiet);
+  files.get(fewer, rows_.val, root_pca(), true, quiet);
   EXPECT_EQ(count(), 3);
   Fold fold;  // one more gap
   fold.W = Matrix<std::uint8_t>(data_.rows, 3);
@@ -169,7 +238,7 @@ TEST_F(Prepared, OtherRowsOrSettingsGetAFolderOfTheirOwn) {
   Selection hidden = rows_.learn;
   hidden.fold = &fold;
   hidden.hide_labels = true;
-  files.get(hidden, rows_.val, root_pca(), quiet);
+  files.get(hidden, rows_.val, root_pca(), true, quiet);
   EXPECT_EQ(count(), 4);
   files.remove();
   EXPECT_FALSE(fs::exists(folder_ / "store"));
@@ -178,14 +247,14 @@ TEST_F(Prepared, OtherRowsOrSettingsGetAFolderOfTheirOwn) {
 TEST_F(Prepared, DamagedFoldersAreRefused) {
   const auto damage = [&](const std::string& file, auto&& change) {
     PreparedStore files = store();
-    files.get(rows_.learn, rows_.val, root_pca(), quiet);
+    files.get(rows_.learn, rows_.val, root_pca(), true, quiet);
     const std::string path = only_folder() + "/" + file;
     std::string bytes = read_text(path);
     change(bytes);
     std::ofstream(path, std::ios::binary) << bytes;
     std::string message;
     try {
-      store().get(rows_.learn, rows_.val, root_pca(), quiet);
+      store().get(rows_.learn, rows_.val, root_pca(), true, quiet);
     } catch (const Error& error) {
       EXPECT_EQ(error.code(), Exit::data) << file;
       message = error.what();
@@ -210,7 +279,7 @@ TEST_F(Prepared, DamagedFoldersAreRefused) {
 // A header that lies about the shape is not believed even where the checksums, of the values alone, agree.
 TEST_F(Prepared, ALyingShapeIsRefused) {
   PreparedStore files = store();
-  files.get(rows_.learn, rows_.val, root_pca(), quiet);
+  files.get(rows_.learn, rows_.val, root_pca(), true, quiet);
   const std::string path = only_folder() + "/train.x0.npy";
   std::string bytes = read_text(path);
   const std::string shape = std::to_string(rows_.learn.rows.size()) + ", 10";
@@ -218,14 +287,14 @@ TEST_F(Prepared, ALyingShapeIsRefused) {
   ASSERT_NE(at, std::string::npos);
   bytes.replace(at, shape.size(), "10, " + std::to_string(rows_.learn.rows.size()));
   std::ofstream(path, std::ios::binary) << bytes;
-  EXPECT_THROW(store().get(rows_.learn, rows_.val, root_pca(), quiet), Error);
+  EXPECT_THROW(store().get(rows_.learn, rows_.val, root_pca(), true, quiet), Error);
 }
 
 TEST_F(Prepared, AFolderThatIsNotWholeIsNotThere) {
   const std::string leftover = folder_ / "store/0123.tmp-1-0";
   fs::create_directories(leftover);
   PreparedStore files = store();
-  EXPECT_NO_THROW(files.get(rows_.learn, rows_.val, root_pca(), quiet));
+  EXPECT_NO_THROW(files.get(rows_.learn, rows_.val, root_pca(), true, quiet));
   files.remove();
   EXPECT_TRUE(fs::exists(leftover));  // of a process that runs, for all anybody knows
 }

@@ -148,7 +148,7 @@ TEST_F(ProtocolProgram, EvaluateRefusals) {
   write_npy(folder_ / "nan.npy", borrow("scores", scores));
   Ended ended = run({"evaluate", folder_ / "nan.npy", folder_ / "toy.npz"});
   EXPECT_EQ(ended.code, 3);
-  EXPECT_TRUE(has(ended.err, "row 17, label 5")) << ended.err;
+  EXPECT_TRUE(has(ended.err, "row 17 (from 0) has no score for label 5 (from 0)")) << ended.err;
   write_npy(folder_ / "short.npy", borrow("scores", scores.view().top(150)));
   ended = run({"evaluate", folder_ / "short.npy", folder_ / "toy.npz"});
   EXPECT_EQ(ended.code, 4);

@@ -37,8 +37,14 @@ TEST(Ranks, TrafficCountsBytes) {
   ThreadRanks(3).run([](Ranks& ranks) {
     double value = 0;
     broadcast(ranks, value);
-    EXPECT_EQ(ranks.traffic().sent, ranks.leads() ? 16u : 0u);
-    EXPECT_EQ(ranks.traffic().received, ranks.leads() ? 0u : 8u);
+    EXPECT_EQ(ranks.traffic().total().sent, ranks.leads() ? 16u : 0u);
+    EXPECT_EQ(ranks.traffic().total().received, ranks.leads() ? 0u : 8u);
+    const Ranks::Part part{&value, sizeof value, 1, 2};
+    ranks.exchange({&part, 1}, Ranks::gradients);
+    EXPECT_EQ(ranks.traffic().of[Ranks::gradients].sent, ranks.rank() == 1 ? 8u : 0u);
+    EXPECT_EQ(ranks.traffic().of[Ranks::gradients].received, ranks.rank() == 2 ? 8u : 0u);
+    EXPECT_EQ(ranks.traffic().of[Ranks::other].sent, ranks.leads() ? 16u : 0u);
+    EXPECT_EQ(ranks.traffic().total().exchanges, 2u);
   });
 }
 
@@ -130,6 +136,7 @@ TEST(DividedNetwork, HasTheBitsOfOneRank) {
       {"best", {{"guess-weight", "0.3"}, {"guess-from", "1"}, {"guess-every", "2"}}},
       {"best", {{"decoder-input", "shared"}, {"view-weight", "0"}, {"reconstruct-hidden", "false"}}},
       {"best", {{"fusion", "early"}, {"gamma", "0"}}},
+      {"best", {{"fusion", "both"}, {"joint-widths", "8"}, {"guess-from", "1"}, {"guess-every", "2"}}},
       {"repaired", {}},
       {"authors", {}},
       {"authors", {{"end-norm", "batch-noise"}, {"gate", "false"}}},
@@ -239,6 +246,36 @@ TEST(DividedTraining, ModelsAndCheckpointsHaveTheBitsOfOneRank) {
       EXPECT_TRUE(together.checkpoint == alone.checkpoint) << method << " " << preset << " on " << size;
     }
   }
+}
+
+// Rows of other views are not there at all: a rank that read them would be ended by the system.
+TEST(DividedTraining, ARankHasTheRowsOfItsOwnChains) {
+  const ItemShape shape{.columns = {512, 4096, 100, 1000, 4096, 4096}, .labels = 260};
+  for (const char* name : {"mtd", "dicnet"})
+    for (const int size : {2, 6, 9}) {
+      std::vector<int> readers(shape.columns.size());
+      std::mutex mutex;
+      ThreadRanks(size).run([&](Ranks& ranks) {
+        const std::vector<bool> read = make_method(name)->views_read(shape, ranks);
+        const std::lock_guard lock(mutex);
+        for (std::size_t v = 0; v < read.size(); ++v) readers[v] += read[v];
+        if (size > 6) {
+          EXPECT_LT(std::ranges::count(read, true), 4);
+        }
+      });
+      for (const int count : readers) {
+        EXPECT_GE(count, 1) << name << ' ' << size;
+        EXPECT_LE(count, 3) << name << ' ' << size;  // two encoders and a decoder
+      }
+    }
+  EXPECT_TRUE(make_method("lacuna")->views_read(shape, one_rank()).empty());  // its row memory reads all
+  const Dataset data = simulate({.rows = 20, .views = 2, .labels = 3, .sizes = {6, 5}}).data;
+  const Items items = Preparation::fit(select_all(data), {}).apply(select_all(data), true, {false, true});
+  EXPECT_EQ(items.X[0].rows(), 20u);
+  EXPECT_EQ(items.X[0].cols(), 6u);
+  EXPECT_EQ(items.W(3, 0), 1);
+  EXPECT_DEATH(EXPECT_EQ(std::as_const(items).X[0](3, 2), 0), "");
+  EXPECT_NE(std::as_const(items).X[1](3, 2), 0);
 }
 
 TEST(DividedTraining, AnotherNumberOfRanksGoesOnToTheSameBits) {

@@ -260,7 +260,7 @@ TEST(MemoryOfAModel, IsSavedAndLoaded) {
   const Dataset data = some_data();
   const TemporaryDirectory folder;
   for (const std::string precision : {"f32", "bf16"})
-    for (const std::string fusion : {"mean", "early"}) {
+    for (const std::string fusion : {"mean", "early", "both"}) {
       const Model model = fitted(data, {{"memory", "1.5"},
                                         {"precision", precision},
                                         {"fusion", fusion},
@@ -293,7 +293,7 @@ TEST(MemoryOfAModel, SameBitsForAnyNumberOfThreads) {
 TEST(MemoryOfAModel, ExplanationsAddUpToTheScore) {
   const Dataset data = some_data();
   for (const auto& settings :
-       {std::vector<Setting>{{"members", "1"}}, {{"fusion", "early"}, {"gamma", "0"}}, {{"members", "2"}}}) {
+       {std::vector<Setting>{{"members", "1"}}, {{"fusion", "early"}, {"gamma", "0"}}, {{"fusion", "both"}}, {{"members", "2"}}}) {
     std::vector<Setting> all = settings;
     all.push_back({"memory", "1"});
     all.push_back({"precision", "f32"});

@@ -91,6 +91,18 @@ TEST_F(ShowProgram, SaysWhatIsInTheModel) {
     EXPECT_NE(text.out.find(word), std::string::npos) << word << "\n" << text.out;
 }
 
+TEST_F(ShowProgram, ALeakIsNamedInTheModelAndOnItsPage) {
+  for (const char* protocol : {"strict", "authors"}) {
+    const Ended ended =
+        run({"train", path("data.npz"), "--out", path("leaky"), "--protocol", protocol, "--report",
+             path("leaky.html"), "--preset", "authors", "--width", ".01", "--epochs", "1", "--quiet"});
+    ASSERT_EQ(ended.code, 0) << ended.err;
+    const bool leaks = std::string(protocol) == "authors";
+    EXPECT_EQ(run({"show", path("leaky")}).out.find("authors, which leaks") != std::string::npos, leaks);
+    EXPECT_EQ(read_text(path("leaky.html")).find("authors, which leaks") != std::string::npos, leaks);
+  }
+}
+
 TEST_F(ShowProgram, SaysWhatTheMemoryHolds) {
   const std::string to = path("remembers");
   ASSERT_EQ(run({"train", path("data.npz"), "--out", to, "--embedding", "16", "--epochs", "2", "--quiet",

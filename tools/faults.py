@@ -24,7 +24,7 @@ from collections import Counter
 from pathlib import Path
 
 SMALL = ["--epochs", "12", "--checkpoint-every", "0", "--threads", "1", "--quiet"]
-NETWORKS = {"lacuna": ["best", "distilled", "auto"], "mtd": ["repaired", "authors", "paper"],
+NETWORKS = {"lacuna": ["best", "paired", "distilled", "auto"], "mtd": ["repaired", "authors", "paper"],
             "dicnet": ["default", "original", "semi"], "c2ae": ["default", "original"]}
 TINY = {"lacuna": ["--encoder-widths", "6", "--embedding", "6"], "mtd": ["--width", ".02", "--embedding", "4"]}
 

@@ -2,10 +2,13 @@
 """Breaks one place of a source at a time and expects its tests to fail: a measure of how much the tests notice.
 
 usage: tools/mutate.py BUILD [--sample N] [--seed S] [--only PART] [--out FILE]
+       tools/mutate.py BUILD --pack FOLDER
 
 BUILD is a build folder in which the test programs of TARGETS are built; nothing in it is changed. Every mutant is compiled
-from a copy of its source and linked before the library, so it takes the place of the original. N mutants are drawn from
-all possible ones, the same for the same seed; --only takes the sources whose path holds PART.
+alone, without optimisation, and linked before the library, so that it takes the place of the original. N mutants of each source
+are drawn from all possible ones, the same for the same seed; --only takes the sources whose path holds PART.
+
+--pack gathers what another machine with g++ and Python needs, and no more: there, FOLDER/mutate.py FOLDER does the same.
 """
 import argparse
 import concurrent.futures
@@ -14,6 +17,7 @@ import os
 import random
 import re
 import shlex
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -23,9 +27,11 @@ from pathlib import Path
 TARGETS = {
     "src/data/metrics.cc": ["test_metrics"],
     "src/ops/reference_losses.cc": ["test_ops"],
-    "src/ops/cpu_losses.cc": ["test_ops"],
+    "src/ops/cpu_losses.cc": ["test_engines"],
     "src/data/folds.cc": ["test_folds", "test_mechanism", "test_protocol"],
-    "src/data/folds_file.cc": ["test_folds_file", "test_folds"],
+    "src/data/protocol.cc": ["test_protocol"],
+    "src/data/rates.cc": ["test_protocol", "test_folds"],
+    "src/data/mechanism.cc": ["test_mechanism", "test_folds"],
     "src/experiments/statistics.cc": ["test_statistics"],
     "src/experiments/distributions.cc": ["test_statistics"],
 }
@@ -67,36 +73,80 @@ def mutants(source, text):
 
 
 class Build:
-    def __init__(self, folder, root):
-        self.folder, self.root = folder, root
-        commands = json.loads((folder / "compile_commands.json").read_text())
-        self.compile = {str(Path(entry["file"]).relative_to(root)): entry["command"]
-                        for entry in commands if entry["file"].startswith(f"{root}/src/")}
-        self.link = {}
+    """How sources are compiled and tests are linked: read from a build folder, or from what --pack wrote."""
 
-    def compile_command(self, source, path, out):
-        words = shlex.split(self.compile[source])
+    def __init__(self, folder):
+        self.folder, self.packed = folder, (folder / "commands.json").exists()
+        self.root = folder if self.packed else Path(__file__).resolve().parent.parent
+        if self.packed:
+            self.__dict__.update(json.loads((folder / "commands.json").read_text()))
+            return
+        entries = json.loads((folder / "compile_commands.json").read_text())
+        self.compile = {source: self.plain(next(entry["command"] for entry in entries if self.compiles(entry["file"], source)))
+                        for source in TARGETS}
+        self.link = {test: self.link_words(test) for test in sorted({test for tests in TARGETS.values() for test in tests})}
+
+    @staticmethod
+    def compiles(file, source):
+        """Sources of one room are compiled with the same words, alone or several in one."""
+        return file.endswith(source) or f"/unity_{Path(source).parent.name}_" in file
+
+    @staticmethod
+    def plain(command):
+        words = shlex.split(command)
         words = words[next(k for k, word in enumerate(words) if re.search(r"(c|g|clang)\+\+(-\d+)?$", word)):]
-        words[words.index("-o") + 1] = str(out)
-        words[words.index("-c") + 1] = str(path)
-        for flag in ("-MD", "-Werror"):
-            if flag in words:
-                words.remove(flag)
-        for flag in ("-MT", "-MF"):
+        for flag in ("-o", "-c", "-MT", "-MF"):
             if flag in words:
                 at = words.index(flag)
                 del words[at:at + 2]
-        return words + ["-w", "-O1", "-I", str((self.root / source).parent)]
+        return [word for word in words if word not in ("-MD", "-Werror") and not word.startswith(("-W", "-O"))] + ["-w", "-O0"]
+
+    def link_words(self, test):
+        said = subprocess.run(["ninja", "-C", self.folder, "-t", "commands", "-s", f"tests/{test}"], check=True,
+                              capture_output=True, text=True).stdout.strip().split("\n")[-1]
+        words = shlex.split(said.removeprefix(": && ").split(" && ")[0])
+        at = words.index("-o")
+        return words[:at] + words[at + 2:]
+
+    def compile_command(self, source, path, out):
+        return self.compile[source] + ["-I", str((self.root / source).parent), "-o", str(out), "-c", str(path)]
 
     def link_command(self, test, extra, out):
-        if test not in self.link:
-            said = subprocess.run(["ninja", "-C", self.folder, "-t", "commands", "-s", f"tests/{test}"], check=True,
-                                  capture_output=True, text=True).stdout.strip().split("\n")[-1]
-            self.link[test] = said.removeprefix(": && ").split(" && ")[0]
-        words = shlex.split(self.link[test])
-        words[words.index("-o") + 1] = str(out)
-        first = next(k for k, word in enumerate(words) if word.endswith(".o"))
-        return words[:first] + [str(extra)] + words[first:]
+        """Where several sources are compiled in one, the mutant's functions are there twice; the first are taken."""
+        words = self.link[test]
+        return [words[0], str(extra)] + words[1:] + ["-Wl,--allow-multiple-definition", "-o", str(out)]
+
+    def pack(self, to):
+        """Sources, headers, objects and libraries under one folder, with commands that name them there."""
+        def take(path, where):
+            path = Path(path) if Path(path).is_absolute() else self.folder / path
+            (to / where).mkdir(parents=True, exist_ok=True)
+            shutil.copy(path, to / where / path.name)
+            return f"{where}/{path.name}"
+
+        for header in [*self.root.glob("src/*/*.h"), *(self.root / source for source in TARGETS)]:
+            take(header, str(header.parent.relative_to(self.root)))
+        system = Path("/usr/include")
+        for folder in ("fmt", "nlohmann"):
+            shutil.copytree(system / folder, to / "include" / folder, dirs_exist_ok=True)
+        compile_words = {source: ["g++", *(word for word in words[1:] if not re.match(r"-I|-isystem|/", word)), "-I", "src", "-isystem", "include"]
+                         for source, words in self.compile.items()}
+        link = {}
+        for test, words in self.link.items():
+            link[test] = ["g++"]
+            for word in words[1:]:
+                if word.endswith((".o", ".a")):
+                    word = take(word, f"objects/{test}" if word.endswith(".o") else "libraries")
+                elif re.search(r"/lib(fmt|z)\.so", word):
+                    word = take(Path(word).resolve(), "libraries")
+                    library = re.search(r"\S*\.so\.\d+", word).group()
+                    shutil.copy(to / word, to / library)
+                elif ".so" in word or word.startswith("-Wl,-rpath"):
+                    continue  # of HDF5 and MATLAB files, which no test of TARGETS reads
+                link[test].append(word)
+            link[test] += ["-no-pie", "-Wl,--unresolved-symbols=ignore-all"]
+        shutil.copy(__file__, to / "mutate.py")
+        (to / "commands.json").write_text(json.dumps({"compile": compile_words, "link": link}, indent=1))
 
 
 def passes(program, limit):
@@ -132,40 +182,43 @@ def judge(build, mutant, limit):
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("build", type=Path)
-    parser.add_argument("--sample", type=int, default=100)
+    parser.add_argument("--sample", type=int, default=50, help="mutants of each source")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--only", default="")
-    parser.add_argument("--limit", type=float, default=120, help="seconds after which a test program hangs")
+    parser.add_argument("--limit", type=float, default=60, help="seconds after which a test program hangs")
     parser.add_argument("--jobs", type=int, default=os.cpu_count())
     parser.add_argument("--out", type=Path, help="what happened to every mutant, as JSON lines")
+    parser.add_argument("--pack", type=Path, metavar="FOLDER")
     given = parser.parse_args()
-    root = Path(__file__).resolve().parent.parent
-    build = Build(given.build.resolve(), root)
-    everything = [mutant for source in TARGETS if given.only in source
-                  for mutant in mutants(source, (root / source).read_text())]
-    for test in sorted({test for mutant in everything for test in TARGETS[mutant["source"]]}):
-        if not passes(build.folder / "tests" / test, given.limit):
-            raise SystemExit(f"{test} fails without any mutant")
-    # Rules are not equally frequent: shuffle, and go on until enough mutants have compiled.
-    random.Random(given.seed).shuffle(everything)
-    counts, survivors, told = {}, [], []
-    with concurrent.futures.ThreadPoolExecutor(given.jobs) as pool:
-        for mutant, fate in zip(everything[:given.sample], pool.map(lambda m: judge(build, m, given.limit),
-                                                                   everything[:given.sample])):
-            by_fate = counts.setdefault(mutant["source"], {"killed": 0, "survived": 0, "invalid": 0})
-            by_fate[fate] += 1
-            told.append({"fate": fate, **{key: mutant[key] for key in ("source", "line", "was", "is")}})
+    build = Build(given.build.resolve())
+    if given.pack:
+        build.pack(given.pack)
+        return 0
+    drawn, possible = [], {}
+    for source in TARGETS:
+        text = (build.root / source).read_text()
+        everything = list(mutants(source, text))
+        if given.only not in source:
+            continue
+        if judge(build, {"source": source, "text": text}, given.limit) != "survived":
+            raise SystemExit(f"the tests of {source} fail without any mutant")
+        possible[source] = len(everything)
+        random.Random(given.seed).shuffle(everything)
+        drawn += everything[:given.sample]
+    counts = {source: {"killed": 0, "survived": 0, "invalid": 0} for source in possible}
+    with concurrent.futures.ThreadPoolExecutor(given.jobs) as pool, open(given.out or os.devnull, "w") as out:
+        for mutant, fate in zip(drawn, pool.map(lambda m: judge(build, m, given.limit), drawn)):
+            counts[mutant["source"]][fate] += 1
+            print(json.dumps({"fate": fate, **{key: mutant[key] for key in ("source", "line", "was", "is")}}), file=out, flush=True)
             if fate == "survived":
-                survivors.append(mutant)
                 print(f"{mutant['source']}:{mutant['line']}\n  was {mutant['was']}\n  is  {mutant['is']}", flush=True)
-    print(f"\n{len(everything)} mutants are possible, {min(given.sample, len(everything))} were drawn (seed {given.seed})")
     total = {fate: sum(by_fate[fate] for by_fate in counts.values()) for fate in ("killed", "survived", "invalid")}
-    for source, by_fate in sorted(counts.items()) + [("all", total)]:
+    print(f"\n| source | possible | drawn (seed {given.seed}) | do not compile | killed | share |\n|---|---|---|---|---|---|")
+    for source, by_fate in [*counts.items(), ("all", total)]:
         valid = by_fate["killed"] + by_fate["survived"]
         share = f"{100 * by_fate['killed'] / valid:.0f} %" if valid else "-"
-        print(f"{source:36} {by_fate['killed']:4} of {valid:4} killed, {share:>5}   ({by_fate['invalid']} do not compile)")
-    if given.out:
-        given.out.write_text("".join(json.dumps(line) + "\n" for line in told))
+        print(f"| {source} | {possible.get(source, sum(possible.values()))} | {valid + by_fate['invalid']} | {by_fate['invalid']} | "
+              f"{by_fate['killed']} of {valid} | {share} |")
     return 0
 
 

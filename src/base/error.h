@@ -31,6 +31,12 @@ class Error : public std::runtime_error {
   Exit code_;
 };
 
+// What computes can be used no more, by nobody in this process: there is no point in trying the next thing.
+class DeviceLost : public Error {
+ public:
+  explicit DeviceLost(const std::string& message) : Error(Exit::failed, message) {}
+};
+
 // fail(Exit::data, "{}: row {} has {} values, expected {}", path, i, got, expected);
 template <class... Args>
 [[noreturn]] void fail(Exit code, fmt::format_string<Args...> format, Args&&... args) {

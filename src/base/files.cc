@@ -139,6 +139,14 @@ void fetch_mapped(Bytes bytes) {
   (void)data[bytes.size() - 1];
 }
 
+std::shared_ptr<const void> unreadable(std::size_t bytes) {
+  if (bytes == 0) return nullptr;
+  void* const data = mmap(nullptr, bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (data == MAP_FAILED)
+    fail(Exit::failed, "the system has no {} bytes of addresses left: {}", bytes, std::strerror(errno));
+  return {data, [bytes](const void* begin) { munmap(const_cast<void*>(begin), bytes); }};
+}
+
 std::string read_text(const std::string& path, std::size_t limit) {
   const auto file = MappedFile::open(path);
   if (file->size() > limit) fail(Exit::data, "{}: {} bytes, at most {} are read", path, file->size(), limit);

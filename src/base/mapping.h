@@ -1,6 +1,8 @@
 // Memory of mapped files, given back while the mapping stays.
 #pragma once
 
+#include <memory>
+
 #include "base/files.h"
 
 namespace lacuna {
@@ -17,5 +19,8 @@ bool is_mapped(Bytes bytes);  // they lie inside a MappedFile
 
 // Reads the bytes from the disk, if need be, so that whoever needs them next finds them in memory.
 void fetch_mapped(Bytes bytes);
+
+// Addresses without memory: whoever reads or writes there is ended by the system. For what has a size and lies elsewhere.
+std::shared_ptr<const void> unreadable(std::size_t bytes);
 
 }  // namespace lacuna

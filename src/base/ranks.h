@@ -5,6 +5,7 @@
 // One function does everything, so that a test can stand in for MPI with a few lines.
 #pragma once
 
+#include <array>
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
@@ -26,9 +27,25 @@ class Ranks {
     int owner = 0, reader = kEveryone;
   };
   // What this rank has sent and received since the start, and how long it has waited for it.
-  struct Traffic {
+  struct Count {
     std::uint64_t exchanges = 0, sent = 0, received = 0;  // bytes
     double seconds = 0;
+  };
+  // What an exchange is for; each is counted apart.
+  enum Cargo { other, embeddings, gradients, logits, validation };
+  static constexpr std::array kCargoNames = {"other", "embeddings", "gradients", "logits", "validation"};
+  struct Traffic {
+    std::array<Count, kCargoNames.size()> of = {};
+    Count total() const {
+      Count sum;
+      for (const Count& one : of) {
+        sum.exchanges += one.exchanges;
+        sum.sent += one.sent;
+        sum.received += one.received;
+        sum.seconds += one.seconds;
+      }
+      return sum;
+    }
   };
 
   virtual ~Ranks() = default;
@@ -38,19 +55,20 @@ class Ranks {
   bool alone() const { return size() == 1; }
 
   // All ranks call it with the same parts in the same order, from one thread.
-  void exchange(std::span<const Part> parts) const {
+  void exchange(std::span<const Part> parts, Cargo cargo = other) const {
     if (alone()) return;
     const auto begun = std::chrono::steady_clock::now();
     transfer(parts);
-    ++traffic_.exchanges;
+    Count& count = traffic_.of[cargo];
+    ++count.exchanges;
     for (const Part& part : parts) {
       const auto readers = static_cast<std::uint64_t>(part.reader == kEveryone ? size() - 1 : 1);
       if (part.reader == part.owner) continue;
-      if (part.owner == rank()) traffic_.sent += part.bytes * readers;
+      if (part.owner == rank()) count.sent += part.bytes * readers;
       if (part.owner != rank() && (part.reader == kEveryone || part.reader == rank()))
-        traffic_.received += part.bytes;
+        count.received += part.bytes;
     }
-    traffic_.seconds += std::chrono::duration<double>(std::chrono::steady_clock::now() - begun).count();
+    count.seconds += std::chrono::duration<double>(std::chrono::steady_clock::now() - begun).count();
   }
   const Traffic& traffic() const { return traffic_; }
 

@@ -58,11 +58,21 @@ struct EvaluateFlags {
 
 // The joined entries of both sides: scores, and the complete labels (metrics know no hidden ones, only those that nobody
 // knows).
-Matrix<float> joined_scores(const Scores& scores, const ScoreJoin& join) {
+Matrix<float> joined_scores(const Scores& scores, const ScoreJoin& join, const std::string& path) {
   Matrix<float> values(join.score_rows.size(), join.score_labels.size());
+  const auto called = [](const std::vector<std::string>& names, const char* what, std::size_t k) {
+    return names.empty() ? fmt::format("{} {} (from 0)", what, k) : fmt::format("'{}'", names[k]);
+  };
   for (std::size_t i = 0; i < values.rows(); ++i)
-    for (std::size_t j = 0; j < values.cols(); ++j)
-      values(i, j) = scores.values(join.score_rows[i], join.score_labels[j]);
+    for (std::size_t j = 0; j < values.cols(); ++j) {
+      const std::size_t row = join.score_rows[i], label = join.score_labels[j];
+      values(i, j) = scores.values(row, label);
+      if (std::isnan(values(i, j)))
+        fail(Exit::data,
+             "{}: {} has no score for {}, but for others; give it one, or none at all: items "
+             "without any score are left out",
+             path, called(scores.ids, "row", row), called(scores.label_names, "label", label));
+    }
   return values;
 }
 Matrix<std::int8_t> joined_truth(const Selection& selection, const ScoreJoin& join) {
@@ -270,7 +280,7 @@ int evaluate(const Arguments& arguments) {
          "--fold and --part "
          "those of the scores?",
          flags.scores, join.unknown_items.size(), flags.part, flags.source.fold, join.unscored_items.size());
-  const Matrix<float> scores = joined_scores(file, join);
+  const Matrix<float> scores = joined_scores(file, join, flags.scores);
   const Matrix<std::int8_t> truth = joined_truth(selection, join);
   std::vector<std::string> names;
   for (const std::uint32_t j : join.data_labels) names.push_back(data.label_names[j]);

@@ -14,8 +14,9 @@ KnownLabels::KnownLabels(const Selection& selection, const Model& model, const s
   if (selection.data->labels.empty())
     fail(Exit::mismatch,
          "{}: has no labels, so --known-labels has nothing to go by; say which columns hold them "
-         "(--label-columns, --tags-column, --label-file)",
-         path);
+         "(--label-columns, --tags-column, --label-file; of .h5ad and .h5mu first lacuna data convert {} NEW "
+         "--labels COLUMN)",
+         path, path);
   for (const auto& label : model.label_names())
     column_.push_back(static_cast<std::size_t>(std::ranges::find(names, label) - names.begin()));
   std::vector<std::string> unknown;
@@ -46,11 +47,12 @@ Matrix<std::int8_t> KnownLabels::rows(std::size_t begin, std::size_t count) cons
 std::vector<std::string> check_label_links(const Model& model, const std::string& path) {
   const LabelLinks& links = model.label_links();
   if (!links.learned())
-    fail(Exit::mismatch,
-         "{}: the model has not learned what known labels say about others: that takes validation rows with "
-         "known labels, 2 to {} labels, and a version of this program from 0.3 on; train it again, or omit "
-         "--known-labels",
-         path, LabelLinks::kMostLabels);
+    fail(
+        Exit::mismatch,
+        "{}: the model has not learned what known labels say about others: that takes validation rows with "
+        "known labels (--hold-out above 0) and 2 to {} labels, and models of version 0.1 have none; train it "
+        "again, or omit --known-labels",
+        path, LabelLinks::kMostLabels);
   if (!links.empty()) return {};
   return {fmt::format(
       "known labels are written as known and change no other score: on the model's {} validation rows they "

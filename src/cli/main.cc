@@ -2,7 +2,9 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <cstdio>
+#include <cstring>
 #include <exception>
 #include <new>
 
@@ -126,6 +128,22 @@ int dispatch(Arguments arguments) {
        suggestion(arguments[0], given));
 }
 
+int run(const Arguments& arguments) {
+  try {
+    return dispatch(arguments);
+  } catch (const Declaration& verb) {
+    if (joined_ranks().leads()) std::fputs(help_text(verb, terminal_width(STDOUT_FILENO)).c_str(), stdout);
+  } catch (const HelpShown&) {
+  }
+  return static_cast<int>(Exit::ok);
+}
+
+// What was printed is part of the result: a full disk behind standard output is a failure.
+void finish_output() {
+  if (std::fflush(stdout) != 0 || std::ferror(stdout) != 0)
+    fail(Exit::failed, "standard output: writing failed: {}", std::strerror(errno));
+}
+
 // A line of a program that has more to say than one stream: what stdout holds comes first.
 template <class... Args>
 void complain(fmt::format_string<Args...> format, Args&&... args) {
@@ -139,7 +157,11 @@ int give_up(Exit code, const std::string& message) {
   constexpr unsigned kLeaderFirst = 3;  // seconds
   const Ranks& ranks = joined_ranks();
   if (!ranks.leads()) sleep(kLeaderFirst);
-  complain("lacuna: {}{}\n", ranks.leads() ? "" : fmt::format("rank {}: ", ranks.rank()), message);
+  const bool names_itself =
+      ranks.leads() && message.starts_with("lacuna ");  // "lacuna train: --budget is empty"
+  complain("{}{}{}\n",
+           names_itself ? "" : "lacuna: ", ranks.leads() ? "" : fmt::format("rank {}: ", ranks.rank()),
+           message);
   abort_ranks(static_cast<int>(code));
   return static_cast<int>(code);
 }
@@ -194,17 +216,10 @@ void parse_or_help(Options& options, const Arguments& arguments, const std::stri
 int main(int argc, char** argv) {
   using namespace lacuna;
   try {
-    const int code = cli::dispatch({argv + 1, argv + argc});
+    const int code = cli::run({argv + 1, argv + argc});
+    cli::finish_output();
     leave_ranks();
     return code;
-  } catch (const cli::Declaration& verb) {
-    if (joined_ranks().leads())
-      std::fputs(cli::help_text(verb, cli::terminal_width(STDOUT_FILENO)).c_str(), stdout);
-    leave_ranks();
-    return 0;
-  } catch (const cli::HelpShown&) {
-    leave_ranks();
-    return 0;
   } catch (const Error& error) {
     return cli::give_up(error.code(), error.what());
   } catch (const std::bad_alloc&) {

@@ -106,7 +106,8 @@ void write_model_page(const std::string& path, const TrainingFacts& facts, const
       {"rows", fmt::format("{} to learn from, {} for validation", learn.rows.size(), val.rows.size())},
       {"labels", fmt::format("{}; of those to learn from {} are unknown", learn.data->label_count(),
                              percent(unknown_share(learn)))},
-      {"protocol", document["protocol"].get<std::string>()},
+      {"protocol",
+       document["protocol"].get<std::string>() + (model.notes().contains("leaks") ? ", which leaks" : "")},
       {"seed", document["seed"].dump()},
       {"parameters", count_text(model.method().parameters())},
       {"effects of views begin at", base_of(model, {}) == Base::prior ? "the labels' shares in training"

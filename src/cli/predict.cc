@@ -234,7 +234,19 @@ PredictTally predict_file(const PredictFlags& flags, const Model& model, const R
   const Source source(source_flags);
   const Dataset& data = source.data();
   if (!flags.quiet) tell(flags.source.path, model.columns().match(data).notes);
+  const auto& notes = model.notes();
+  const std::string filled = notes.is_object() ? notes.value("empty", "") : "",
+                    &empty = source_flags.read.empty;
+  if (!flags.quiet && !filled.empty() && empty != ReadOptions().empty && empty != filled)
+    tell(flags.source.path,
+         {fmt::format("single empty cells are filled by --empty {}, in training by --empty {}", empty,
+                      filled)});
   const Selection selection = source.part(part_from_name(flags.part));
+  if (flags.known_labels && selection.fold != nullptr && !selection.hide_labels)
+    fail(Exit::usage,
+         "--known-labels --part {}: with folds the labels of these rows are what is asked for, and would be "
+         "written as their own scores; take --part train, or items without folds",
+         flags.part);
   check_ranks(ranks, selection, flags.source.path);
   const std::size_t views = data.views.size();
   const auto id = [&](std::size_t i) {
@@ -278,9 +290,8 @@ PredictTally predict_file(const PredictFlags& flags, const Model& model, const R
             std::copy(shown.decided().values().begin(), shown.decided().values().end(),
                       shown.values().values().begin());
           for (std::size_t i = 0; i < block.rows; ++i)
-            for (std::size_t j = 0; j < block.cols && !has_view(begin + i); ++j)
-              if (!known || shown.known()(i, j) == kUnknown)
-                shown.values()(i, j) = std::numeric_limits<float>::quiet_NaN();
+            if (!has_view(begin + i))
+              std::ranges::fill(shown.values().row(i), std::numeric_limits<float>::quiet_NaN());
           writer->write(shown.values());
         },
         ranks);

@@ -140,7 +140,7 @@ void print_card(const json& card, const ShowFlags& flags) {
   if (training.contains("hold-out"))
     line("held out", words(training["hold-out"]) + " of the rows, for selection");
   if (training.contains("diverged")) line("diverged", words(training["diverged"]));
-  line("protocol", words(card["protocol"]));
+  line("protocol", words(card["protocol"]) + (training.contains("leaks") ? ", which leaks" : ""));
   line("explanations", card["base"] == "prior" ? "begin at the labels' shares in training (--base prior)"
                                                : "begin at the model's output without views (--base model)");
 

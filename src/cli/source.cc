@@ -48,6 +48,10 @@ void check_outputs(const Options& options) {
   }
   for (const auto& out : outputs)
     for (const auto& input : inputs) check_apart(out, input);
+  for (const auto& inner : outputs)
+    for (const auto& outer : outputs)
+      if (inner != "-" && outer != "-" && canonical_path(inner).starts_with(canonical_path(outer) + "/"))
+        fail(Exit::usage, "{} lies inside the output {}; write elsewhere", inner, outer);
   for (std::size_t i = 0; i < outputs.size(); ++i)
     for (std::size_t j = i + 1; j < outputs.size(); ++j)
       if (outputs[i] != "-" && outputs[j] != "-" && canonical_path(outputs[i]) == canonical_path(outputs[j]))

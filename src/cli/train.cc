@@ -1,7 +1,9 @@
 // lacuna train: data -> model.
+#include <array>
 #include <cmath>
 #include <cstdio>
 #include <filesystem>
+#include <fstream>
 
 #include "base/error.h"
 #include "base/files.h"
@@ -31,6 +33,8 @@ struct TrainFlags {
   MemoryFlags memory;
   std::string out, report;
   bool json = false, json_events = false, quiet = false, mpi = false;
+
+  bool is_file() const { return !is_stream_path(out); }  // otherwise nothing can lie beside the model
 
   void declare(Options& o) {
     learning.declare(o);
@@ -65,21 +69,247 @@ void check_flags(const LearningFlags& learning, Options& options, const Argument
     fail(Exit::usage, "--patience has no effect with --select last: no epoch is better than another");
 }
 
-nlohmann::json traffic_json(const std::vector<Ranks::Traffic>& traffic) {
-  nlohmann::json list = nlohmann::json::array();
-  for (const auto& rank : traffic)
-    list.push_back({{"exchanges", rank.exchanges},
-                    {"sent", rank.sent},
-                    {"received", rank.received},
-                    {"seconds", rank.seconds}});
-  return list;
-}
-
 // Of a single network: the epoch whose parameters were kept, and how many there were. 0 where nothing was selected.
 std::pair<std::int64_t, std::int64_t> kept_epoch(const nlohmann::json& history) {
   if (history.empty() || history.back().value("member", 0) > 0) return {0, 0};
   return {history.back().value("kept", std::int64_t{0}), history.back().value("epoch", std::int64_t{0})};
 }
+
+// What the command line alone shows to be impossible.
+void check_outputs(const TrainFlags& flags, const Model& model, const Ranks& ranks) {
+  if (flags.out.empty()) fail(Exit::usage, "lacuna train needs --out MODEL (see lacuna train --help)");
+  if (flags.out == "-" || flags.out == "/dev/stdout")
+    fail(Exit::usage, "--out {}: a model is a file, and standard output tells about it; name a file",
+         flags.out);
+  const bool is_file = flags.is_file();
+  if (!is_file && flags.run.resume)
+    fail(Exit::usage, "--resume has no effect: {} is no file, so that no checkpoint lies beside it",
+         flags.out);
+  if (!is_file && flags.run.share)
+    fail(Exit::usage, "--share: {} is no file, so that no folder of members can lie beside it", flags.out);
+  if (flags.run.share && model.members_planned() < 2)
+    fail(Exit::usage, "--share has no effect: there is one network to learn; --members N makes an ensemble");
+  if (flags.run.share && !ranks.alone())
+    fail(Exit::usage, "--share: {} ranks learn one member after the other together; use either",
+         ranks.size());
+  if (flags.memory.bytes() == 0) return;
+  if (!ranks.alone())
+    fail(Exit::usage, "--memory-limit: {} ranks hold their rows in memory; use either", ranks.size());
+  if (!is_file && flags.memory.prepared.empty())
+    fail(Exit::usage,
+         "--memory-limit: {} is no file, so that no prepared rows can lie beside it; name a folder "
+         "with --prepared",
+         flags.out);
+}
+
+// A model may take the place of a model, but of nothing else.
+void check_replaces_model(const std::string& path) {
+  std::error_code none;
+  if (!std::filesystem::is_regular_file(path, none) || std::filesystem::file_size(path, none) == 0) return;
+  std::array<char, 9> head{};  // of safetensors: the length of a JSON object, and its beginning
+  std::ifstream(path, std::ios::binary).read(head.data(), head.size());
+  if (head.back() != '{')
+    fail(Exit::usage, "--out {}: is there, and is no model; it is not replaced: name another file", path);
+}
+
+// What the disk shows to be impossible. Asked again when the data are read, which may be a list of files.
+void check_files(const TrainFlags& flags, const Ranks& ranks) {
+  if (!ranks.leads()) return;
+  check_writable(flags.out);
+  check_replaces_model(flags.out);
+  if (!flags.report.empty()) check_writable(flags.report);
+  if (!flags.memory.prepared.empty()) check_apart(flags.memory.prepared, flags.learning.source.path);
+}
+
+void check_data(const TrainFlags& flags, const Dataset& data) {
+  const std::string& path = flags.learning.source.path;
+  if (data.labels.empty())
+    fail(Exit::data,
+         "{}: has no labels to learn from; say which they are: --label-columns, --class-column or "
+         "--tags-column of a table, --label-file for a file of their own (labels.csv in a folder of "
+         "tables), an array 'label' in an .npz, --labels for .h5ad and .h5mu",
+         path);
+  if (flags.memory.bytes() > 0) check_in_files(data, path, flags.memory.bytes());
+}
+
+Progress::Style progress_style(const TrainFlags& flags, const Ranks& ranks) {
+  if (flags.json_events && ranks.leads()) return Progress::Style::events;
+  return flags.quiet || !ranks.leads() ? Progress::Style::quiet : Progress::Style::automatic;
+}
+
+// One training from checked flags to a file: fit(), save(), tell().
+class TrainCommand {
+ public:
+  TrainCommand(const TrainFlags& flags, Model& model, const Source& source, Ranks& ranks)
+      : flags_(flags),
+        model_(model),
+        source_(source),
+        ranks_(ranks),
+        rows_(rows_to_learn(flags.learning, source)),
+        print_(fingerprint_of_run()),
+        progress_(progress_style(flags, ranks)),
+        run_(flags.run, flags.out, print_, progress_, ranks),
+        store_(flags.memory.prepared.empty() ? flags.out + kPreparedEnding : flags.memory.prepared,
+               print_["data"]) {
+    run_.seed = flags.learning.seed;
+    run_.memory_limit = flags.memory.bytes();
+    take_notes();
+  }
+
+  void fit() {
+    if (model_.method().traits().iterative) run_.catch_signals();
+    RankedFit together(ranks_, run_);
+    FitContext& context = ranks_.alone() ? static_cast<FitContext&>(run_) : together;
+    begun_ = clock_seconds();
+    try {
+      if (run_.memory_limit > 0)
+        fit_in_files(context);
+      else
+        model_.fit(rows_.learn, rows_.val, context);
+    } catch (const std::bad_alloc&) {
+      if (run_.memory_limit == 0) throw;
+      fail(Exit::failed,
+           "--memory-limit: the training had taken {} of {} and needed more; allow more, or use a smaller "
+           "network",
+           bytes_text(static_cast<double>(memory_when_refused())),
+           bytes_text(static_cast<double>(run_.memory_limit)));
+    } catch (const Diverged& diverged) {
+      if (ranks_.leads()) save_what_was_kept(diverged);
+      throw;
+    }
+    accounts_ = accounts_of(ranks_);
+  }
+
+  // Saves how the model came about, then the model: where there is a model, there is its history, whenever the
+  // program is killed. The model's own bytes hold no times.
+  nlohmann::json save() {
+    progress_.finish();
+    nlohmann::json document = history();
+    if (flags_.is_file()) write_text(flags_.out + kHistoryEnding, document.dump(1) + "\n");
+    model_.save(flags_.out);
+    return document;
+  }
+
+  void tell_ranks() const {
+    if (!accounts_.empty() && !flags_.quiet && !flags_.json_events)
+      fmt::print(stderr, "{}\n", accounts_text(accounts_));
+  }
+
+  void remove_what_served_the_run() {
+    run_.remove_checkpoint();
+    if (run_.memory_limit > 0 && flags_.memory.prepared.empty()) store_.remove();
+  }
+
+  void write_page(const Arguments& arguments, const nlohmann::json& document) const {
+    write_model_page(flags_.report, {command_line("train", arguments), flags_.learning.source.path, document},
+                     model_, rows_.learn, rows_.val);
+  }
+
+  void tell() const {
+    const auto [kept, epochs] = kept_epoch(run_.history());
+    fmt::print("{}: {} on {} rows of {}, {} parameters, {}{}\n", flags_.out, model_.method().traits().title,
+               rows_.learn.rows.size(), source_.data().name, count_text(model_.method().parameters()),
+               duration_text(clock_seconds() - begun_),
+               kept > 0 ? fmt::format(", epoch {} of {} kept", kept, epochs) : "");
+    if (kept > 0 && 3 * kept < epochs)
+      fmt::print("the best epoch came early: --patience 20 ends a training 20 epochs after its best\n");
+    if (model_.validation()) tell_validation(*model_.validation());
+  }
+
+ private:
+  nlohmann::json fingerprint_of_run() const {
+    nlohmann::json print = fingerprint(flags_.learning, source_, model_);
+    if (flags_.memory.bytes() > 0)
+      print["order"] = "of the file";  // rows are numbered by it, and so are random numbers
+    return print;
+  }
+
+  void take_notes() {
+    nlohmann::json& notes = model_.notes();
+    notes = {{"data", source_.data().name},
+             {"data_hash", print_["data"]},
+             {"seed", flags_.learning.seed},
+             {"protocol", flags_.learning.source.protocol},
+             {"rows", rows_.learn.rows.size()}};
+    if (const std::string warning = protocol_warning(source_.protocol()); !warning.empty())
+      notes["leaks"] = warning;
+    if (const auto date = source_date()) notes["date"] = *date;
+    for (const char* key : {"folds", "fold", "hold-out"})
+      if (print_.contains(key)) notes[key] = print_[key];
+    if (const auto& empty = flags_.learning.source.read.empty; empty != ReadOptions().empty)
+      notes["empty"] = empty;
+  }
+
+  void fit_in_files(FitContext& context) {
+    if (!current_device().cuda) limit_memory(run_.memory_limit);
+    try {
+      model_.fit(rows_.learn, rows_.val, context, store_);
+    } catch (...) {  // without a checkpoint nothing will go on from the prepared rows
+      if (flags_.memory.prepared.empty() && !std::filesystem::exists(flags_.out + kCheckpointEnding))
+        store_.remove();
+      throw;
+    }
+  }
+
+  [[noreturn]] void save_what_was_kept(const Diverged& diverged) {
+    progress_.finish();
+    if (!diverged.kept) throw diverged;
+    model_.notes()["diverged"] = diverged.what();
+    save();
+    throw Diverged(fmt::format("{}; the best model before that is saved in {}", diverged.what(), flags_.out),
+                   true);
+  }
+
+  nlohmann::json history() const {
+    nlohmann::json document = {
+        {"schema", "lacuna.train.1"},
+        {"model", flags_.out},
+        {"method", model_.method().traits().name},
+        {"preset", model_.preset()},
+        {"data", source_.data().name},
+        {"protocol", flags_.learning.source.protocol},
+        {"seed", flags_.learning.seed},
+        {"threads", threads()},
+        {"rows", {{"train", rows_.learn.rows.size()}, {"val", rows_.val.rows.size()}}},
+        {"parameters", model_.method().parameters()},
+        {"options", model_.options().json()},
+        {"metrics", model_.validation() ? metrics_json(*model_.validation()) : nlohmann::json::object()},
+        {"metrics_part", "val"},
+        {"remarks", run_.remarks()},
+        {"history", run_.history()},
+        {"seconds", clock_seconds() - begun_},
+        {"date", utc_text(std::time(nullptr))}};
+    if (!accounts_.empty()) document["ranks"] = accounts_json(accounts_);
+    return document;
+  }
+
+  void tell_validation(const Metrics& metrics) const {
+    const Selection& val = rows_.val;
+    fmt::print("on {}:", counted(val.rows.size(), "validation row"));
+    for (std::size_t i = 0; i < metric_names().size(); ++i)
+      if (const double value = metrics.values()[i]; std::isnan(value))
+        fmt::print("  {} -", metric_names()[i]);
+      else
+        fmt::print("  {} {:.4f}", metric_names()[i], value);
+    fmt::print("\n");
+    Matrix<std::int8_t> truth(val.rows.size(), val.data->label_count());
+    for (std::size_t i = 0; i < truth.rows(); ++i)
+      for (std::size_t j = 0; j < truth.cols(); ++j) truth(i, j) = val.label(i, j);
+    std::fputs(ceiling_text(truth).c_str(), stdout);
+  }
+
+  const TrainFlags& flags_;
+  Model& model_;
+  const Source& source_;
+  Ranks& ranks_;
+  LearningRows rows_;
+  nlohmann::json print_;  // what a checkpoint must agree with
+  Progress progress_;
+  TrainingRun run_;
+  PreparedStore store_;
+  double begun_ = 0;
+  std::vector<Account> accounts_;  // of each rank, after the fit
+};
 
 }  // namespace
 
@@ -100,167 +330,30 @@ int train(const Arguments& arguments) {
   share_machine(ranks, flags.learning.threads, flags.learning.device);
   check_flags(flags.learning, options, arguments);
   if (flags.json_events) tell_as_events();
-  if (flags.out.empty()) fail(Exit::usage, "lacuna train needs --out MODEL (see lacuna train --help)");
-  if (flags.out == "-" || flags.out == "/dev/stdout")
-    fail(Exit::usage, "--out {}: a model is a file, and standard output tells about it; name a file",
-         flags.out);
-  const bool is_file = !is_stream_path(flags.out);  // otherwise nothing can lie beside it
-  if (!is_file && flags.run.resume)
-    fail(Exit::usage, "--resume has no effect: {} is no file, so that no checkpoint lies beside it",
-         flags.out);
-  if (!is_file && flags.run.share)
-    fail(Exit::usage, "--share: {} is no file, so that no folder of members can lie beside it", flags.out);
-  if (flags.run.share && model.members_planned() < 2)
-    fail(Exit::usage, "--share has no effect: there is one network to learn; --members N makes an ensemble");
-  if (flags.run.share && !ranks.alone())
-    fail(Exit::usage, "--share: {} ranks learn one member after the other together; use either",
-         ranks.size());
-  const std::uint64_t memory_limit = flags.memory.bytes();
-  if (memory_limit > 0 && !ranks.alone())
-    fail(Exit::usage, "--memory-limit: {} ranks hold their rows in memory; use either", ranks.size());
-  if (memory_limit > 0 && !is_file && flags.memory.prepared.empty())
-    fail(Exit::usage,
-         "--memory-limit: {} is no file, so that no prepared rows can lie beside it; name a folder "
-         "with --prepared",
-         flags.out);
-  const auto check_files = [&] {
-    if (!ranks.leads()) return;
-    check_writable(flags.out);
-    if (!flags.report.empty()) check_writable(flags.report);
-    if (!flags.memory.prepared.empty()) check_apart(flags.memory.prepared, flags.learning.source.path);
-  };
-  check_files();
+  check_outputs(flags, model, ranks);
+  check_files(flags, ranks);
   const Source source(flags.learning.source);
-  check_files();  // the data may be a list of files: now it is known which
-  if (source.data().labels.empty())
-    fail(Exit::data,
-         "{}: has no labels to learn from; say which they are: --label-columns, --class-column or "
-         "--tags-column "
-         "of a table, --label-file for a file of their own (labels.csv in a folder of tables), --labels for "
-         ".h5ad "
-         "and .h5mu",
-         flags.learning.source.path);
-  if (memory_limit > 0) check_in_files(source.data(), flags.learning.source.path, memory_limit);
-  const LearningRows rows = rows_to_learn(flags.learning, source);
-  const auto& [learn, val, bare] = rows;
+  check_files(flags, ranks);
+  check_data(flags, source.data());
 
-  Progress progress(flags.json_events && ranks.leads() ? Progress::Style::events
-                    : flags.quiet || !ranks.leads()    ? Progress::Style::quiet
-                                                       : Progress::Style::automatic);
-  nlohmann::json print = fingerprint(flags.learning, source, model);
-  if (memory_limit > 0) print["order"] = "of the file";  // rows are numbered by it, and so are random numbers
-  TrainingRun run(flags.run, flags.out, print, progress, ranks);
-  run.seed = flags.learning.seed;
-  run.memory_limit = memory_limit;
-  PreparedStore store(flags.memory.prepared.empty() ? flags.out + kPreparedEnding : flags.memory.prepared,
-                      print["data"]);
-  RankedFit together(ranks, run);
-  FitContext& context = ranks.alone() ? static_cast<FitContext&>(run) : together;
-  model.notes() = {{"data", source.data().name},
-                   {"data_hash", print["data"]},
-                   {"seed", flags.learning.seed},
-                   {"protocol", flags.learning.source.protocol},
-                   {"rows", learn.rows.size()}};
-  if (const std::string warning = protocol_warning(source.protocol()); !warning.empty())
-    model.notes()["leaks"] = warning;
-  if (const auto date = source_date()) model.notes()["date"] = *date;
-  for (const char* key : {"folds", "fold", "hold-out"})
-    if (print.contains(key)) model.notes()[key] = print[key];
-  if (model.method().traits().iterative) run.catch_signals();
-  const double begun = clock_seconds();
-  std::vector<Ranks::Traffic> traffic;  // of each rank, after the fit
-  // Saves how the model came about, then the model: where there is a model, there is its history, whenever the program
-  // is killed. The model's own bytes hold no times.
-  const auto save = [&] {
-    progress.finish();
-    nlohmann::json document = {
-        {"schema", "lacuna.train.1"},
-        {"model", flags.out},
-        {"method", model.method().traits().name},
-        {"preset", model.preset()},
-        {"data", source.data().name},
-        {"protocol", flags.learning.source.protocol},
-        {"seed", flags.learning.seed},
-        {"threads", threads()},
-        {"rows", {{"train", rows.learn.rows.size()}, {"val", rows.val.rows.size()}}},
-        {"parameters", model.method().parameters()},
-        {"options", model.options().json()},
-        {"metrics", model.validation() ? metrics_json(*model.validation()) : nlohmann::json::object()},
-        {"metrics_part", "val"},
-        {"remarks", run.remarks()},
-        {"history", run.history()},
-        {"seconds", clock_seconds() - begun},
-        {"date", utc_text(std::time(nullptr))}};
-    if (!traffic.empty()) document["ranks"] = traffic_json(traffic);
-    if (is_file) write_text(flags.out + kHistoryEnding, document.dump(1) + "\n");
-    model.save(flags.out);
-    return document;
-  };
-  const auto fit_in_files = [&] {
-    if (!current_device().cuda) limit_memory(memory_limit);
-    try {
-      model.fit(learn, val, context, store);
-    } catch (...) {  // without a checkpoint nothing will go on from the prepared rows
-      if (flags.memory.prepared.empty() && !std::filesystem::exists(flags.out + kCheckpointEnding))
-        store.remove();
-      throw;
-    }
-  };
+  TrainCommand training(flags, model, source, ranks);
   try {
-    if (memory_limit > 0)
-      fit_in_files();
-    else
-      model.fit(learn, val, context);
-  } catch (const std::bad_alloc&) {
-    if (memory_limit == 0) throw;
-    fail(Exit::failed,
-         "--memory-limit: the training had taken {} of {} and needed more; allow more, or use a smaller "
-         "network",
-         bytes_text(static_cast<double>(memory_when_refused())),
-         bytes_text(static_cast<double>(memory_limit)));
+    training.fit();
   } catch (const EndedByLeader& ended) {
     return static_cast<int>(ended.code());
   } catch (const Diverged& diverged) {
-    if (!ranks.leads()) return static_cast<int>(diverged.code());
-    progress.finish();
-    if (!diverged.kept) throw;
-    model.notes()["diverged"] = diverged.what();
-    save();
-    throw Diverged(fmt::format("{}; the best model before that is saved in {}", diverged.what(), flags.out),
-                   true);
+    if (ranks.leads()) throw;
+    return static_cast<int>(diverged.code());
   }
-  if (!ranks.alone()) traffic = all_gather(ranks, ranks.traffic());
   if (!ranks.leads()) return 0;
-  const nlohmann::json document = save();
-  run.remove_checkpoint();
-  if (memory_limit > 0 && flags.memory.prepared.empty()) store.remove();
-  if (!flags.report.empty())
-    write_model_page(flags.report, {command_line("train", arguments), flags.learning.source.path, document},
-                     model, learn, val);
-  if (flags.json) {
+  const nlohmann::json document = training.save();
+  training.tell_ranks();
+  training.remove_what_served_the_run();
+  if (!flags.report.empty()) training.write_page(arguments, document);
+  if (flags.json)
     fmt::print("{}\n", document.dump(1));
-    return 0;
-  }
-  const auto [kept, epochs] = kept_epoch(run.history());
-  fmt::print("{}: {} on {} rows of {}, {} parameters, {}{}\n", flags.out, model.method().traits().title,
-             learn.rows.size(), source.data().name, count_text(model.method().parameters()),
-             duration_text(clock_seconds() - begun),
-             kept > 0 ? fmt::format(", epoch {} of {} kept", kept, epochs) : "");
-  if (kept > 0 && 3 * kept < epochs)
-    fmt::print("the best epoch came early: --patience 20 ends a training 20 epochs after its best\n");
-  if (model.validation()) {
-    fmt::print("on {}:", counted(val.rows.size(), "validation row"));
-    for (std::size_t i = 0; i < metric_names().size(); ++i)
-      if (const double value = model.validation()->values()[i]; std::isnan(value))
-        fmt::print("  {} -", metric_names()[i]);
-      else
-        fmt::print("  {} {:.4f}", metric_names()[i], value);
-    fmt::print("\n");
-    Matrix<std::int8_t> truth(val.rows.size(), val.data->label_count());
-    for (std::size_t i = 0; i < truth.rows(); ++i)
-      for (std::size_t j = 0; j < truth.cols(); ++j) truth(i, j) = val.label(i, j);
-    std::fputs(ceiling_text(truth).c_str(), stdout);
-  }
+  else
+    training.tell();
   return 0;
 }
 

@@ -67,6 +67,11 @@ TrainingRun::TrainingRun(const RunOptions& options, std::string model_path, nloh
     remove_leftovers(model_path_);
   }
   if (options_.resume && !path_.empty()) read_checkpoint();
+  if (!options_.resume && ranks_.leads() && std::filesystem::exists(path_))
+    fail(Exit::usage,
+         "{}: a training that has not ended left this checkpoint, or is still running; --resume goes on with "
+         "it; to begin anew, remove the file",
+         path_);
   check_ranks();
 }
 

@@ -12,6 +12,7 @@
 namespace lacuna::cuda {
 
 [[noreturn]] void fail_with(const char* message);  // throws lacuna::Error
+[[noreturn]] void lose_with(const char* message);  // throws lacuna::DeviceLost
 // Fails with what the driver says; a lost device says how to go on.
 void check(cudaError_t code, const char* what);
 #define LACUNA_CUDA(call) ::lacuna::cuda::check((call), #call)

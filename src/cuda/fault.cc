@@ -4,6 +4,8 @@
 namespace lacuna::cuda {
 
 [[noreturn]] void fail_with(const char* message);
+[[noreturn]] void lose_with(const char* message);
 void fail_with(const char* message) { throw Error(Exit::failed, message); }
+void lose_with(const char* message) { throw DeviceLost(message); }
 
 }  // namespace lacuna::cuda

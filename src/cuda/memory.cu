@@ -13,23 +13,46 @@ namespace lacuna::cuda {
 
 bool launches_overlap = true;
 
-void check(cudaError_t code, const char* what) {
-  if (code == cudaSuccess) return;
-  const char* name = cudaGetErrorName(code);
-  const char* words = cudaGetErrorString(code);
+namespace {
+
+// After these every call fails, to the end of the process: the context is gone, or the device, or the server that shares it.
+bool is_lost(cudaError_t code) {
   switch (code) {
     case cudaErrorECCUncorrectable:
     case cudaErrorHardwareStackError:
+    case cudaErrorIllegalInstruction:
+    case cudaErrorMisalignedAddress:
+    case cudaErrorInvalidAddressSpace:
+    case cudaErrorInvalidPc:
+    case cudaErrorIllegalAddress:
     case cudaErrorLaunchFailure:
+    case cudaErrorLaunchTimeout:
+    case cudaErrorAssert:
+    case cudaErrorContextIsDestroyed:
     case cudaErrorDevicesUnavailable:
+    case cudaErrorDeviceUninitialized:
     case cudaErrorNoDevice:
     case cudaErrorContained:
-      fail_with((std::string("the GPU was lost (") + name + ": " + words +
-                 "); what the last checkpoint holds is safe: go on with --resume, or with --device cpu")
-                    .c_str());
+    case cudaErrorNvlinkUncorrectable:
+    case cudaErrorMpsConnectionFailed:
+    case cudaErrorMpsRpcFailure:
+    case cudaErrorMpsServerNotReady:
+    case cudaErrorMpsClientTerminated:
+      return true;
     default:
-      fail_with((std::string("the GPU reports ") + name + " (" + words + ") from " + what).c_str());
+      return false;
   }
+}
+
+}  // namespace
+
+void check(cudaError_t code, const char* what) {
+  if (code == cudaSuccess) return;
+  const std::string said = std::string(cudaGetErrorName(code)) + ": " + cudaGetErrorString(code);
+  if (is_lost(code))
+    lose_with(("the GPU was lost (" + said + "); what the last checkpoint holds is safe: go on with --resume, or with --device cpu")
+                  .c_str());
+  fail_with(("the GPU reports " + said + ", from " + what).c_str());
 }
 
 // Memory that was given back and serves again, of one engine: asking the driver takes longer than a short prediction.

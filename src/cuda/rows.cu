@@ -299,12 +299,12 @@ void CudaOps::gather(std::span<const GatherJob<float>> list) const {
   in_launches<Gather>(
       list,
       [](const GatherJob<float>& j) {
-        return Gather{j.source.data,
+        return Gather{j.source.table.data,
                       j.rows.data(),
                       j.hidden.empty() ? nullptr : j.hidden.data(),
                       j.factors.empty() ? nullptr : j.factors.data(),
                       j.out.data,
-                      int_of(j.source.stride),
+                      int_of(j.source.table.stride),
                       int_of(j.out.stride),
                       int_of(j.out.cols),
                       int_of(j.rows.size()),

@@ -504,12 +504,15 @@ class CsvReader {
     const std::string flag =
         header_ && !all_.columns[j].name.empty() ? all_.columns[j].name : std::to_string(j);
     const std::string shown = utf8_or_latin1(cell.substr(0, 40));
-    if (parse_double(trim(cell)))
-      fail(Exit::data,
-           "{}: line {}, column {}: float32 cannot hold {} exactly; if the column holds ids, say --id-column "
-           "'{}'; write "
-           "a decimal point if rounding is meant",
-           path_, line, column, shown, flag);
+    if (const auto value = parse_double(trim(cell)))
+      fail(Exit::data, "{}: line {}, column {}: {}; if the column holds ids, say --id-column '{}'", path_,
+           line, column, why_no_float(*value, shown), flag);
+    if (all_.columns.size() == 1 && cell.find_first_of("| :") != std::string_view::npos)
+      fail(
+          Exit::data,
+          "{}: line {}: '{}' is one cell: cells are separated by commas, semicolons or tabs; write the table "
+          "with one of these, or say --id-column '{}' if it is an id",
+          path_, line, shown, flag);
     if (said_[j])
       fail(Exit::data,
            "{}: line {}, column {}: '{}' is neither yes nor no; understood are yes, no, true, false, y, n, "

@@ -121,12 +121,17 @@ void check_values(const Dataset& data, std::size_t v, const std::string& where) 
     for (std::size_t i = begin; i < end; ++i) {
       if (!data.has(i, v) || (!view.sparse() && all_finite(dense(view).row(i)))) continue;
       for_row(view, i, [&](std::size_t j, float x) {
-        if (!std::isfinite(x) && !(data.empty_cells && std::isnan(x)))
-          fail(Exit::data,
-               "{}: view '{}', row {}, column {}: {} is not a finite number (an item that lacks a view has "
-               "no finite value in it at all; fill single gaps before the file is written, or write a table "
-               "of text, in which --empty fills them)",
-               where, view.name, i, j, x);
+        if (std::isfinite(x) || (data.empty_cells && std::isnan(x))) return;
+        const std::string column =
+            j < view.column_names.size() ? fmt::format("'{}'", view.column_names[j]) : std::to_string(j);
+        const std::string row =
+            data.ids.empty() ? fmt::format("row {}", i) : fmt::format("item '{}'", data.ids[i]);
+        fail(Exit::data, "{}: view '{}', {}, column {}: {} is not a finite number ({})", where, view.name,
+             row, column, x,
+             std::isinf(x)
+                 ? "write one, or mark the view of this item as missing"
+                 : "an item that lacks a view has no finite value in it at all; fill single gaps "
+                   "before the file is written, or write a table of text, in which --empty fills them");
       });
     }
   };

@@ -182,8 +182,11 @@ std::vector<std::uint8_t> settle_empty_cells(View& view, const std::string& empt
     fail(Exit::data,
          "{}: view '{}', row {}: {} has no value (an empty cell, NA or the like) but other cells of the row "
          "have; "
-         "a view is present or missing as a whole (--empty zero or --empty mean fills such cells)",
-         where, view.name, i, column);
+         "a view is present or missing as a whole (--empty zero or --empty mean fills such cells{})",
+         where, view.name, i, column,
+         column == "''" ? "; a separator at the end of the lines makes a column without a name: "
+                          "--ignore-columns '' leaves it out"
+                        : "");
   };
   if (const auto* csr = std::get_if<Csr>(&view.features)) {
     Matrix<float> values;
@@ -360,14 +363,18 @@ bool parse_yes_no(std::string_view cell, float& out) {
   return true;
 }
 
+std::string why_no_float(double value, std::string_view shown) {
+  if (std::abs(value) > std::numeric_limits<float>::max())
+    return fmt::format("{} is beyond the range of float32 (3.4e38); scale the column", shown);
+  return fmt::format("float32 cannot hold {} exactly; write it with a decimal point if rounding is meant",
+                     shown);
+}
+
 void refuse_cell(const std::string& where, std::size_t line, const std::string& column,
                  std::string_view cell) {
   const std::string shown = utf8_or_latin1(cell.substr(0, 40));
-  if (parse_double(cell))
-    fail(Exit::data,
-         "{}: line {}, column {}: float32 cannot hold {} exactly; write it with a decimal point if rounding "
-         "is meant",
-         where, line, column, shown);
+  if (const auto value = parse_double(cell))
+    fail(Exit::data, "{}: line {}, column {}: {}", where, line, column, why_no_float(*value, shown));
   fail(Exit::data, "{}: line {}, column {}: '{}' is not a number", where, line, column, shown);
 }
 

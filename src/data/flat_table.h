@@ -83,6 +83,8 @@ bool parse_cell(std::string_view cell, float& out);
 bool parse_yes_no(std::string_view cell, float& out);
 // A cell with nothing in it: NaN like any other absent number, but to be told from NA where labels are read.
 inline const float kBlankCell = std::bit_cast<float>(0x7FC00001u);
+// Why float32 does not hold a number that was written as `shown`, and what to do.
+std::string why_no_float(double value, std::string_view shown);
 [[noreturn]] void refuse_cell(const std::string& where, std::size_t line, const std::string& column,
                               std::string_view cell);
 

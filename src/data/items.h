@@ -1,5 +1,6 @@
 // What a method sees: prepared rows, missing instances as zero rows, unknown labels as zeros with G = 0. They lie in
-// memory or in mapped files (data/prepared.h), and a device gets a copy: nobody who reads them knows which.
+// memory, in mapped files (data/prepared.h) or in those of the data, and a device gets a copy: nobody who reads them knows
+// which.
 #pragma once
 
 #include <cstdint>
@@ -13,6 +14,7 @@
 #include "data/dataset.h"
 #include "data/folds.h"
 #include "ops/engine.h"
+#include "ops/row_source.h"
 
 namespace lacuna {
 
@@ -45,8 +47,20 @@ class ItemsAway {
   mutable std::map<int, Copy> copies_;  // by Engine::place()
 };
 
+// A matrix that has its sizes alone: what would be in it lies elsewhere, and reading it ends the program.
+SharedMatrix<float> elsewhere(std::size_t rows, std::size_t cols);
+
+// Rows of a view as the data have them, which are prepared while they are read.
+struct RawRows {
+  Table<float> table;  // of all rows of the data; empty: the items' own rows are in X
+  std::shared_ptr<const std::vector<std::uint32_t>> where;  // rows of the items in it, rising
+  Matrix<float> shift, scale;                               // as in RowSource
+  bool clamp = false;
+};
+
 struct Items {
   std::vector<SharedMatrix<float>> X;  // per view (n, d_v); a missing instance is a zero row
+  std::vector<RawRows> raw = {};       // of each view, or empty; X then has its sizes alone: see rows_of()
   SharedMatrix<std::uint8_t> W;        // (n, m) 1 = present; every row of a training set has at least one
   SharedMatrix<float> Y;         // (n, c) 1 or 0; unknown = 0. Empty where labels are not needed (prediction)
   SharedMatrix<std::uint8_t> G;  // (n, c) 1 = known
@@ -63,10 +77,14 @@ struct Items {
   std::vector<Items> others;
   const Items& form(std::size_t k) const { return k == 0 ? *this : others[k - 1]; }
 
-  // What an engine can read.
-  MatrixView<const float> X_on(const Engine& engine, std::size_t v) const {
-    return engine.on_host() ? X[v].view() : away.on(engine, *this).X[v].view();
+  bool is_raw(std::size_t v) const { return v < raw.size() && !raw[v].table.empty(); }
+  // What an engine can read. A missing instance is not to be asked for: raw rows have something else than zeros there.
+  RowSource rows_of(std::size_t v) const;
+  RowSource rows_on(const Engine& engine, std::size_t v) const {
+    return engine.on_host() ? rows_of(v) : RowSource(away.on(engine, *this).X[v].view());
   }
+  // Rows of a view from `begin` on, prepared, missing instances as zeros.
+  void copy_rows(std::size_t v, std::size_t begin, MatrixView<float> out) const;
   MatrixView<const float> Y_on(const Engine& engine) const {
     return engine.on_host() ? Y.view() : away.on(engine, *this).Y.view();
   }

@@ -31,7 +31,7 @@ Code code_of(const std::string& name, bool has_minus, bool has_zero, const std::
   if (name == "01-unknown") return {kUnknown, 0, 1};
   if (has_minus && has_zero)
     fail(Exit::data,
-         "{}: labels hold -1, 0 and 1, which can mean two things; say --label-code pm1-unknown (-1 = no, 0 = "
+         "{}: labels hold -1 and 0, which can mean two things; say --label-code pm1-unknown (-1 = no, 0 = "
          "unknown, 1 "
          "= yes) or 01-unknown (-1 = unknown, 0 = no, 1 = yes)",
          where);

@@ -64,6 +64,17 @@ std::vector<std::string> check_learnable(const Selection& train, const Selection
       (learn.positives[j] > 0 ? only_yes : only_no).push_back(data.label_names[j]);
     }
   }
+  if (told_apart.empty() && !val.rows.empty() && val.data->label_count() == data.label_count()) {
+    const Counts held_out = count(val);
+    for (std::size_t j = 0; j < data.label_count(); ++j)
+      if (learn.positives[j] + held_out.positives[j] > 0 && learn.negatives[j] + held_out.negatives[j] > 0)
+        fail(
+            Exit::data,
+            "{}: nothing can be learned: no label is known yes and no among the {} rows to learn from. Among "
+            "the {} rows that are held out for validation there is what they lack: --hold-out 0 learns from "
+            "all, more rows are better",
+            data.name, learn.rows, held_out.rows);
+  }
   if (told_apart.empty() && !only_yes.empty())
     fail(Exit::data,
          "{}: nothing can be learned: {} known yes and nothing is known no, so that saying yes to everything "

@@ -24,6 +24,17 @@ const MatValue* find_any(std::span<const MatValue> values, std::initializer_list
   return nullptr;
 }
 
+// A name that could be meant as well is named: nothing is chosen silently.
+const MatValue* find_one(std::span<const MatValue> values, std::initializer_list<const char*> names,
+                         const char* what, Dataset& data) {
+  const MatValue* const found = find_any(values, names);
+  for (const char* name : names)
+    if (const MatValue* other = find_value(values, name); other != nullptr && other != found)
+      data.notes.push_back(
+          fmt::format("{} are taken from the variable '{}'; '{}' is left aside", what, found->name, name));
+  return found;
+}
+
 // Texts of a char array (one a row) or of a cell array of texts; numbers as they print.
 std::vector<std::string> texts(const MatValue* value) {
   std::vector<std::string> out;
@@ -130,7 +141,7 @@ Dataset read_mat_dataset(const std::string& path, const ReadOptions& options) {
                       "label_name", "label_names", "ids", "name", "source", "licence", "column_names"});
   Dataset data;
   std::vector<MatValue> views;
-  const MatValue* cell = find_any(values, {"X", "view", "data"});
+  const MatValue* cell = find_one(values, {"X", "view", "data"}, "views", data);
   if (cell != nullptr) {
     auto& source = const_cast<MatValue&>(*cell);  // ours, and taken apart here
     if (source.type == "cell") {
@@ -143,7 +154,7 @@ Dataset read_mat_dataset(const std::string& path, const ReadOptions& options) {
     if (!is_matrix(view))
       fail(Exit::data, "{}: '{}' is {} of {}, expected a matrix of numbers", path, view.name, view.type,
            view.shape.empty() ? "no size" : fmt::format("{} x {}", view.shape[0], view.shape[1]));
-  const MatValue* label = find_any(values, {"label", "Y", "target", "gt"});
+  const MatValue* label = find_one(values, {"label", "Y", "target", "gt"}, "labels", data);
   if (label != nullptr && !is_matrix(*label))
     fail(Exit::data, "{}: '{}' is {}, expected a matrix of numbers", path, label->name, label->type);
   if (cell == nullptr && label == nullptr)

@@ -112,7 +112,10 @@ Dataset read_npz_dataset(const std::string& path, const ReadOptions& options) {
     for (std::size_t v = 0; v < data.views.size(); ++v) data.views[v].name = names->text[v];
   }
   const Array* label = single ? nullptr : find_array(arrays, "label");
-  if (label == nullptr && !single) label = find_array(arrays, "labels");
+  const Array* labels = single ? nullptr : find_array(arrays, "labels");
+  if (label != nullptr && labels != nullptr)
+    data.notes.push_back("labels are taken from the array 'label'; 'labels' is left aside");
+  if (label == nullptr) label = labels;
   if (label != nullptr) {
     if (label->shape.size() != 2)
       fail(Exit::data, "{}: '{}' has shape {}, expected rows x labels", path, label->name,

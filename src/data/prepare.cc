@@ -11,6 +11,7 @@
 #include "base/threads.h"
 #include "data/moments.h"
 #include "data/principal.h"
+#include "data/reach.h"
 #include "data/squash.h"
 #include "data/strips.h"
 #include "ops/linalg.h"
@@ -19,7 +20,6 @@ namespace lacuna {
 namespace {
 
 constexpr double kRootPower = .25;              // of root-pca
-constexpr double kTwoSided = .25;               // it takes no root where the rarer sign has that share
 constexpr std::size_t kKernelDirections = 256;  // of rbf-pca, before the kernel
 
 std::string checked_kind(const std::string& kind, const std::string& where) {
@@ -140,65 +140,30 @@ Csr gather(const Csr& csr, const std::vector<std::uint32_t>& rows, const Squash&
   return {std::move(start), std::move(index), std::move(value), csr.columns};
 }
 
+// Memory for the rows of one view after the other: fresh pages cost more than a pass over them.
+class Room {
+ public:
+  MatrixView<float> take(std::size_t rows, std::size_t cols) {
+    if (memory_.cols() < rows * cols) memory_ = Matrix<float>(), memory_ = Matrix<float>(1, rows * cols);
+    return {memory_.data(), rows, cols};
+  }
+
+ private:
+  Matrix<float> memory_;
+};
+
 // In rows that are longer than the table's, where products read these faster.
-Matrix<float> gather(const Table<float>& table, const std::vector<std::uint32_t>& rows,
-                     const Squash& squash) {
-  Matrix<float> padded(rows.size(), row_stride<float>(table.cols()));
-  const MatrixView<float> X = padded.view().columns(0, table.cols());
+MatrixView<float> gather(const Table<float>& table, const std::vector<std::uint32_t>& rows,
+                         const Squash& squash, Room& room) {
+  const MatrixView<float> X =
+      room.take(rows.size(), row_stride<float>(table.cols())).columns(0, table.cols());
   parallel_for(rows.size(), 64, [&](std::size_t begin, std::size_t end) {
     for (std::size_t r = begin; r < end; ++r) {
       std::ranges::copy(table.row(rows[r]), X.row(r).begin());
       squash.apply(X.row(r));
     }
   });
-  return padded;
-}
-
-struct Extent {
-  float largest = 0;  // |x|
-  std::size_t positive = 0, negative = 0;
-  void add(const Extent& other) {
-    largest = std::max(largest, other.largest);
-    positive += other.positive;
-    negative += other.negative;
-  }
-  // Both signs are common: 0 is then a middle, not an end, and a root would keep little but the sign.
-  bool two_sided() const {
-    return positive + negative > 0 && static_cast<double>(std::min(positive, negative)) >=
-                                          kTwoSided * static_cast<double>(positive + negative);
-  }
-};
-
-Extent extent_of(std::span<const float> values) {
-  Extent extent;
-  for (const float x : values) {
-    extent.largest = std::max(extent.largest, std::abs(x));
-    extent.positive += x > 0;
-    extent.negative += x < 0;
-  }
-  return extent;
-}
-
-Extent extent_of(const View& view, const std::vector<std::uint32_t>& rows) {
-  const auto* table = std::get_if<Table<float>>(&view.features);
-  const auto* csr = std::get_if<Csr>(&view.features);
-  constexpr std::size_t kChunk = 256;  // rows
-  Extent extent;
-  for_slabs(view, rows, [&](std::size_t first, std::size_t count) {
-    std::vector<Extent> parts(count / kChunk + 1);
-    parallel_for(count, kChunk, [&](std::size_t begin, std::size_t end) {
-      Extent& part = parts[begin / kChunk];
-      for (std::size_t r = begin; r < end; ++r) {
-        const std::uint32_t i = rows[first + r];
-        part.add(extent_of(
-            table != nullptr
-                ? table->row(i)
-                : csr->value.row(0).subspan(csr->start(0, i), csr->start(0, i + 1) - csr->start(0, i))));
-      }
-    });
-    for (const Extent& part : parts) extent.add(part);
-  });
-  return extent;
+  return X;
 }
 
 void fit_scaling(const View& view, const std::vector<std::uint32_t>& rows, Preparation::ViewMap& map) {
@@ -289,14 +254,15 @@ Matrix<float> background(const Preparation::ViewMap& map, const Items& items, st
   constexpr std::size_t kNarrow = 256, kRows = 64;
   constexpr double kMostDiffer = .25;
   if (!map.directions.empty() || map.columns < kNarrow) return {};
-  Matrix<float> zero(1, map.columns);
+  Matrix<float> zero(1, map.columns), row(1, map.columns);
   transform_row(map, zero.row(0));
   std::size_t differ = 0, seen = 0;
   const std::size_t step = std::max<std::size_t>(1, items.rows() / kRows);
   for (std::size_t i = 0; i < items.rows(); i += step) {
     if (items.W(i, v) == 0) continue;
     seen += map.columns;
-    for (std::size_t j = 0; j < map.columns; ++j) differ += items.X[v](i, j) != zero(0, j);
+    items.copy_rows(v, i, row);
+    for (std::size_t j = 0; j < map.columns; ++j) differ += row(0, j) != zero(0, j);
     items.leave(i, 1);
   }
   if (static_cast<double>(differ) > kMostDiffer * static_cast<double>(seen)) return {};
@@ -313,7 +279,7 @@ void centre(const Moments& m, Preparation::ViewMap& map) {
 
 // Sets shift and scale, and finds the directions of the squashed rows.
 Principal directions_of(const View& view, const std::vector<std::uint32_t>& rows, std::size_t K,
-                        const PrepareOptions& options, Preparation::ViewMap& map) {
+                        const PrepareOptions& options, Preparation::ViewMap& map, Room& room) {
   const std::uint64_t seed = options.seed;
   if (view.sparse()) {
     View gathered;
@@ -328,8 +294,7 @@ Principal directions_of(const View& view, const std::vector<std::uint32_t>& rows
     const ViewStrips centred(view, rows, squash_of(map), map.shift.row(0), map.scale.row(0));
     return principal_directions(centred, K, seed);
   }
-  Matrix<float> padded = gather(std::get<Table<float>>(view.features), rows, squash_of(map));
-  const MatrixView<float> X = padded.view().columns(0, map.columns);
+  const MatrixView<float> X = gather(std::get<Table<float>>(view.features), rows, squash_of(map), room);
   centre(means_of(MemoryStrips(X)), map);
   const auto shift = map.shift.row(0), scale = map.scale.row(0);
   parallel_for(X.rows, 64, [&](std::size_t begin, std::size_t end) {
@@ -342,14 +307,14 @@ Principal directions_of(const View& view, const std::vector<std::uint32_t>& rows
 }
 
 void fit_projection(const Dataset& data, std::size_t v, const std::vector<std::uint32_t>& rows,
-                    const PrepareOptions& options, Preparation::ViewMap& map) {
+                    const PrepareOptions& options, Preparation::ViewMap& map, Room& room) {
   const View& view = data.views[v];
   const bool kernel = map.kind == "rbf-pca";
-  const Extent extent = extent_of(view, rows);
-  if (map.kind == "log-pca" || kernel) map.log_scale = extent.largest <= 1 ? 100 : 1;
-  if (map.kind == "root-pca" && !extent.two_sided()) map.power = kRootPower;
+  const Reach reach = reach_of(view, rows);
+  if (map.kind == "log-pca" || kernel) map.log_scale = reach.largest <= 1 ? 100 : 1;
+  if (map.kind == "root-pca" && !reach.two_sided()) map.power = kRootPower;
   const std::size_t K = kernel ? kKernelDirections : static_cast<std::size_t>(options.components);
-  Principal principal = directions_of(view, rows, K, options, map);
+  Principal principal = directions_of(view, rows, K, options, map, room);
   map.directions = std::move(principal.directions);
   double mean = 0;
   for (std::size_t k = 0; k < principal.variances.size(); ++k) {
@@ -382,7 +347,7 @@ bool projects(const std::string& kind) {
 }
 
 Preparation::ViewMap fit_view(const Selection& train, std::size_t v, const std::string& kind,
-                              const PrepareOptions& options) {
+                              const PrepareOptions& options, Room& room) {
   const View& view = train.data->views[v];
   const std::vector<std::uint32_t> rows = fitted_rows(train, v, options.leaky);
   Preparation::ViewMap map;
@@ -401,7 +366,7 @@ Preparation::ViewMap fit_view(const Selection& train, std::size_t v, const std::
   if (rows.empty()) {  // a view never seen in training keeps scale 0 and says nothing
     if (projects(map.kind)) map.kind = "zscore";
   } else if (projects(map.kind)) {
-    fit_projection(*train.data, v, rows, options, map);
+    fit_projection(*train.data, v, rows, options, map, room);
   } else {
     fit_scaling(view, rows, map);
   }
@@ -456,8 +421,9 @@ Preparation Preparation::fit(const Selection& train, const PrepareOptions& optio
   const std::vector<std::string> kind = kinds_of_views(*train.data, options);
   const std::vector<int> owners = owners_of_views(*train.data, ranks);
   Preparation own;
+  Room room;
   for (std::size_t v = 0; v < owners.size(); ++v)
-    if (owners[v] == ranks.rank()) own.views_.push_back(fit_view(train, v, kind[v], options));
+    if (owners[v] == ranks.rank()) own.views_.push_back(fit_view(train, v, kind[v], options, room));
   if (ranks.alone()) return own;
   Tensors file;
   own.save(file, "");
@@ -475,29 +441,71 @@ Preparation Preparation::fit(const Selection& train, const PrepareOptions& optio
   return result;
 }
 
-Items Preparation::apply(const Selection& selection, bool with_labels) const {
-  std::vector<int> source(views_.size());
-  for (std::size_t v = 0; v < source.size(); ++v) source[v] = static_cast<int>(v);
-  return apply(selection, source, with_labels);
+// Many small views: each thread fits one after the other, because most of a fit is done by one thread. Few or large ones:
+// all threads fit each, in the memory of one.
+std::vector<Preparation> Preparation::fit(const Selection& train, const std::vector<PrepareOptions>& forms,
+                                          const Ranks& ranks) {
+  constexpr std::size_t kMostNumbers = std::size_t{1} << 28;  // of views that are at work at the same time
+  const auto& views = train.data->views;
+  const auto count = static_cast<std::size_t>(threads());
+  std::size_t widest = 0;
+  for (const View& view : views) widest = std::max(widest, view.columns());
+  std::vector<Preparation> all(forms.size());
+  if (!ranks.alone() || forms.size() * views.size() < count ||
+      train.rows.size() * widest > kMostNumbers / count) {
+    for (std::size_t f = 0; f < forms.size(); ++f) all[f] = fit(train, forms[f], ranks);
+    return all;
+  }
+  struct One {
+    std::size_t form, view, work;
+  };
+  std::vector<One> fits;
+  std::vector<std::vector<std::string>> kinds;
+  for (std::size_t f = 0; f < forms.size(); ++f) {
+    kinds.push_back(kinds_of_views(*train.data, forms[f]));
+    all[f].views_.resize(views.size());
+    for (std::size_t v = 0; v < views.size(); ++v)
+      fits.push_back({f, v, views[v].columns() * static_cast<std::size_t>(forms[f].components)});
+  }
+  std::ranges::stable_sort(fits, std::ranges::greater(), &One::work);
+  parallel_for(fits.size(), 1, [&](std::size_t begin, std::size_t end) {
+    for (std::size_t k = begin; k < end; ++k) {
+      const auto& [f, v, work] = fits[k];
+      all[f].views_[v] = fit_view(train, v, kinds[f][v], forms[f]);
+    }
+  });
+  return all;
 }
 
-Items Preparation::apply(const Selection& selection, const std::vector<int>& source, bool with_labels) const {
+Items Preparation::apply(const Selection& selection, bool with_labels,
+                         const std::vector<bool>& wanted) const {
+  std::vector<int> source(views_.size());
+  for (std::size_t v = 0; v < source.size(); ++v) source[v] = static_cast<int>(v);
+  return apply(selection, source, with_labels, wanted);
+}
+
+Items Preparation::apply(const Selection& selection, const std::vector<int>& source, bool with_labels,
+                         const std::vector<bool>& wanted) const {
   const Dataset& data = *selection.data;
   const std::size_t n = selection.rows.size(), m = views_.size();
   Items items;
   Matrix<std::uint8_t> W(n, m);
   for (std::size_t v = 0; v < m; ++v) {
     const ViewMap& map = views_[v];
-    Matrix<float> X(n, map.directions.empty() ? map.columns : map.directions.cols());
+    const auto from = static_cast<std::size_t>(std::max(source[v], 0));
     if (source[v] >= 0) {
-      const auto from = static_cast<std::size_t>(source[v]);
       const View& view = data.views[from];
       if (view.columns() != map.columns)
         fail(Exit::mismatch, "{}: view '{}' has {} columns, the model expects {}", data.name, view.name,
              view.columns(), map.columns);
       for (std::size_t i = 0; i < n; ++i) W(i, v) = selection.has(i, from);
-      project(map, selection, from, X);
     }
+    if (!wanted.empty() && !wanted[v]) {
+      items.X.push_back(elsewhere(n, map.width()));
+      continue;
+    }
+    Matrix<float> X(n, map.directions.empty() ? map.columns : map.directions.cols());
+    if (source[v] >= 0) project(map, selection, from, X);
     if (!map.kernel.empty()) {
       Matrix<float> mapped(n, map.width());
       map.kernel.apply(X, mapped);
@@ -508,7 +516,7 @@ Items Preparation::apply(const Selection& selection, const std::vector<int>& sou
     items.X.emplace_back(std::move(X));
   }
   items.W = std::move(W);
-  find_backgrounds(items);
+  find_backgrounds(items, wanted);
   if (with_labels && !data.labels.empty()) {
     const std::size_t c = data.label_count();
     Matrix<float> Y(n, c);
@@ -525,9 +533,10 @@ Items Preparation::apply(const Selection& selection, const std::vector<int>& sou
   return items;
 }
 
-void Preparation::find_backgrounds(Items& items) const {
+void Preparation::find_backgrounds(Items& items, const std::vector<bool>& wanted) const {
   items.common.clear();
-  for (std::size_t v = 0; v < views_.size(); ++v) items.common.push_back(background(views_[v], items, v));
+  for (std::size_t v = 0; v < views_.size(); ++v)
+    items.common.push_back(wanted.empty() || wanted[v] ? background(views_[v], items, v) : Matrix<float>());
 }
 
 }  // namespace lacuna

@@ -61,6 +61,10 @@ class Preparation {
     bool clamp = false;              // to [0, 1], for minmax
     std::vector<float> variances;    // of the kept directions, before whitening and gain
     double residual = 0;             // error of the iterative solver (data/principal.h)
+    // (x - shift) * scale is all that it does: nothing is projected or squashed.
+    bool keeps_columns() const {
+      return directions.empty() && kernel.empty() && log_scale == 0 && power == 0;
+    }
     std::size_t width() const {
       return !kernel.empty() ? kernel.columns() : directions.empty() ? columns : directions.cols();
     }
@@ -69,13 +73,20 @@ class Preparation {
   // Ranks divide the views among them, and every rank gets all maps, with the bits of one process.
   static Preparation fit(const Selection& train, const PrepareOptions& options,
                          const Ranks& ranks = one_rank());
+  // Several of the same rows, with the bits of one after the other.
+  static std::vector<Preparation> fit(const Selection& train, const std::vector<PrepareOptions>& forms,
+                                      const Ranks& ranks);
   // Prepared rows; view v of the result is view v of the model. `source[v]` is the position in
   // selection.data->views of the model's view v, or -1 where the data lacks that view (all its instances are
   // then missing).
-  Items apply(const Selection& selection, const std::vector<int>& source, bool with_labels) const;
-  Items apply(const Selection& selection, bool with_labels) const;  // same views, same order
+  // Views that are not `wanted` (empty: all are) have sizes alone.
+  Items apply(const Selection& selection, const std::vector<int>& source, bool with_labels,
+              const std::vector<bool>& wanted = {}) const;
+  Items apply(const Selection& selection, bool with_labels,
+              const std::vector<bool>& wanted = {}) const;  // same views, same order
 
-  void find_backgrounds(Items& items) const;  // Items::common, of rows that apply() made
+  // Items::common, of rows that apply() made.
+  void find_backgrounds(Items& items, const std::vector<bool>& wanted = {}) const;
 
   const std::vector<ViewMap>& views() const { return views_; }
   void save(Tensors& file, const std::string& prefix) const;

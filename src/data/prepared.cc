@@ -10,6 +10,7 @@
 #include "base/error.h"
 #include "base/files.h"
 #include "base/leftovers.h"
+#include "base/mapping.h"
 #include "base/text.h"
 #include "data/growing_array.h"
 #include "data/release.h"
@@ -66,23 +67,49 @@ std::string hash_of(const Selection& selection) {
   return hash.hex();
 }
 
-std::uint64_t bytes_of(const Preparation& preparation, std::size_t rows, std::size_t labels) {
+bool in_files(const View& view) {
+  const auto* const table = std::get_if<Table<float>>(&view.features);
+  if (table == nullptr || table->empty()) return false;
+  const MatrixView<const float> all = table->view();
+  return is_mapped(std::as_bytes(std::span(all.data, (all.rows - 1) * all.stride + all.cols)));
+}
+
+// Views whose rows can be prepared while they are read.
+std::vector<bool> mapped_views(const Selection& train, const Selection& val) {
+  std::vector<bool> mapped;
+  for (std::size_t v = 0; v < train.data->views.size(); ++v)
+    mapped.push_back(in_files(train.data->views[v]) && !val.data->views[v].sparse());
+  return mapped;
+}
+
+// Those of them of which a copy would be as large as they are: they stay in the files of the data.
+std::vector<bool> raw_views(const Preparation& preparation, std::vector<bool> mapped) {
+  for (std::size_t v = 0; v < mapped.size(); ++v)
+    mapped[v] = mapped[v] && preparation.views()[v].keeps_columns();
+  return mapped;
+}
+
+std::uint64_t bytes_of(const Preparation& preparation, const std::vector<bool>& raw, std::size_t rows,
+                       std::size_t labels) {
   std::uint64_t row = preparation.views().size() + labels * (sizeof(float) + 1);
-  for (const auto& view : preparation.views()) row += view.width() * sizeof(float);
+  for (std::size_t v = 0; v < raw.size(); ++v)
+    if (!raw[v]) row += preparation.views()[v].width() * sizeof(float);
   return row * rows;
 }
 
-// The arrays of a selection, slab after slab.
-void write_rows(const Preparation& preparation, const Selection& all, const std::string& folder,
-                const std::string& part, Checksums& sums) {
+// The arrays of a selection, slab after slab; none of raw views.
+void write_rows(const Preparation& preparation, const std::vector<bool>& raw, const Selection& all,
+                const std::string& folder, const std::string& part, Checksums& sums) {
   std::vector<std::unique_ptr<GrowingArray>> arrays;
   std::vector<std::string> names;
   const auto add = [&](const std::string& name, Element type, std::size_t cols) {
     names.push_back(name);
     arrays.push_back(std::make_unique<GrowingArray>(array_path(folder, part, name), type, cols));
   };
-  for (std::size_t v = 0; v < preparation.views().size(); ++v)
-    add(fmt::format("x{}", v), Element::f32, preparation.views()[v].width());
+  std::vector<bool> written = raw;
+  written.flip();
+  for (std::size_t v = 0; v < raw.size(); ++v)
+    if (written[v]) add(fmt::format("x{}", v), Element::f32, preparation.views()[v].width());
   add("w", Element::u8, preparation.views().size());
   add("y", Element::f32, all.data->label_count());
   add("g", Element::u8, all.data->label_count());
@@ -94,9 +121,10 @@ void write_rows(const Preparation& preparation, const Selection& all, const std:
       count = std::max(kGroup, count / 2 / kGroup * kGroup);
     const auto first = all.rows.begin() + static_cast<std::ptrdiff_t>(begin);
     slab.rows.assign(first, first + static_cast<std::ptrdiff_t>(count));
-    const Items items = preparation.apply(slab, true);
+    const Items items = preparation.apply(slab, true, written);
     std::size_t at = 0;
-    for (const auto& X : items.X) arrays[at++]->add(X.values());
+    for (std::size_t v = 0; v < raw.size(); ++v)
+      if (written[v]) arrays[at++]->add(items.X[v].values());
     arrays[at++]->add(items.W.values());
     arrays[at++]->add(items.Y.values());
     arrays[at++]->add(items.G.values());
@@ -117,15 +145,33 @@ SharedMatrix<T> open_array(const std::string& path, Element type, std::size_t ro
   return {array.owner, {reinterpret_cast<const T*>(array.bytes.data()), rows, cols}};
 }
 
-Items open_rows(const Preparation& preparation, std::size_t rows, std::size_t labels,
+RawRows raw_rows(const Preparation::ViewMap& map, const View& view,
+                 std::shared_ptr<const std::vector<std::uint32_t>> where, const std::string& folder) {
+  if (map.columns != view.columns())
+    fail(Exit::data,
+         "{}: prepares {} columns of view '{}', which has {}; remove the folder, it is made again", folder,
+         map.columns, view.name, view.columns());
+  return {std::get<Table<float>>(view.features), std::move(where), map.shift, map.scale, map.clamp};
+}
+
+Items open_rows(const Preparation& preparation, const std::vector<bool>& raw, const Selection& selection,
                 const std::string& folder, const std::string& part) {
   Items items;
   items.mapped = true;
-  const std::size_t m = preparation.views().size();
+  const std::size_t m = preparation.views().size(), rows = selection.rows.size(),
+                    labels = selection.data->label_count();
   const auto path = [&](const std::string& array) { return array_path(folder, part, array); };
-  for (std::size_t v = 0; v < m; ++v)
-    items.X.push_back(
-        open_array<float>(path(fmt::format("x{}", v)), Element::f32, rows, preparation.views()[v].width()));
+  const auto where = std::make_shared<const std::vector<std::uint32_t>>(selection.rows);
+  for (std::size_t v = 0; v < m; ++v) {
+    const Preparation::ViewMap& map = preparation.views()[v];
+    if (raw[v]) {
+      items.raw.push_back(raw_rows(map, selection.data->views[v], where, folder));
+      items.X.push_back(elsewhere(rows, map.columns));
+      continue;
+    }
+    items.raw.emplace_back();
+    items.X.push_back(open_array<float>(path(fmt::format("x{}", v)), Element::f32, rows, map.width()));
+  }
   items.W = open_array<std::uint8_t>(path("w"), Element::u8, rows, m);
   items.Y = open_array<float>(path("y"), Element::f32, rows, labels);
   items.G = open_array<std::uint8_t>(path("g"), Element::u8, rows, labels);
@@ -148,19 +194,22 @@ void check_found(const std::string& folder, const nlohmann::json& key) {
 }  // namespace
 
 nlohmann::json PreparedStore::key_of(const Selection& train, const Selection& val,
-                                     const PrepareOptions& options) const {
+                                     const PrepareOptions& options, const std::vector<bool>& mapped) const {
   PrepareOptions copy = options;
   Options settings;
   copy.declare(settings);
-  return {{"schema", kPreparedSchema},    {"version", LACUNA_VERSION},
-          {"data", data_hash_},   {"train", hash_of(train)},
-          {"val", hash_of(val)},  {"settings", settings.json()},
-          {"seed", options.seed}, {"rows", {train.rows.size(), val.rows.size()}}};
+  return {{"schema", kPreparedSchema}, {"version", LACUNA_VERSION},
+          {"data", data_hash_},        {"train", hash_of(train)},
+          {"val", hash_of(val)},       {"settings", settings.json()},
+          {"seed", options.seed},      {"rows", {train.rows.size(), val.rows.size()}},
+          {"mapped", mapped}};  // decides which views are written
 }
 
 PreparedRows PreparedStore::get(const Selection& train, const Selection& val, const PrepareOptions& options,
-                                FunctionRef<void(const std::string&)> tell) {
-  const nlohmann::json key = key_of(train, val, options);
+                                bool in_batches, FunctionRef<void(const std::string&)> tell) {
+  const std::vector<bool> mapped =
+      in_batches ? mapped_views(train, val) : std::vector<bool>(train.data->views.size());
+  const nlohmann::json key = key_of(train, val, options, mapped);
   Sha256 hash;
   hash.add(key.dump());
   const std::string folder = root_ + "/" + hash.hex().substr(0, 16);
@@ -169,19 +218,24 @@ PreparedRows PreparedStore::get(const Selection& train, const Selection& val, co
     PrepareOptions bounded = options;
     bounded.most_bytes = kViewBytes;
     const Preparation preparation = Preparation::fit(train, bounded);
-    const std::uint64_t needed = bytes_of(preparation, train.rows.size() + val.rows.size(), labels);
+    const std::vector<bool> raw = raw_views(preparation, mapped);
+    const std::uint64_t needed = bytes_of(preparation, raw, train.rows.size() + val.rows.size(), labels);
     make_directories(root_);
     const std::uint64_t left = free_bytes(root_ + "/");
     if (left < needed)
       fail(Exit::failed,
            "{}: the prepared rows need {}, the disk has {} left; name another place with --prepared", root_,
            bytes_text(static_cast<double>(needed)), bytes_text(static_cast<double>(left)));
-    tell(fmt::format("{} of prepared rows go to {}", bytes_text(static_cast<double>(needed)), folder));
+    const auto unwritten = std::ranges::count(raw, true);
+    tell(fmt::format("{} of prepared rows go to {}{}", bytes_text(static_cast<double>(needed)), folder,
+                     unwritten == 0 ? ""
+                                    : fmt::format("; rows of {} of {} views are prepared while they are read",
+                                                  unwritten, raw.size())));
     remove_leftovers(folder);
     const TemporaryFolder temporary(folder);
     Checksums sums;
-    write_rows(preparation, train, temporary.path(), "train", sums);
-    write_rows(preparation, val, temporary.path(), "val", sums);
+    write_rows(preparation, raw, train, temporary.path(), "train", sums);
+    write_rows(preparation, raw, val, temporary.path(), "val", sums);
     Tensors fitted;
     preparation.save(fitted, kPrefix);
     fitted.write(temporary.path() + "/" + kPreparationFile);
@@ -197,8 +251,9 @@ PreparedRows PreparedStore::get(const Selection& train, const Selection& val, co
   if (rows.preparation.views().size() != train.data->views.size())
     fail(Exit::data, "{}: prepares {} views, the data have {}; remove the folder, it is made again", folder,
          rows.preparation.views().size(), train.data->views.size());
-  rows.train = open_rows(rows.preparation, train.rows.size(), labels, folder, "train");
-  rows.val = open_rows(rows.preparation, val.rows.size(), labels, folder, "val");
+  const std::vector<bool> raw = raw_views(rows.preparation, mapped);
+  rows.train = open_rows(rows.preparation, raw, train, folder, "train");
+  rows.val = open_rows(rows.preparation, raw, val, folder, "val");
   return rows;
 }
 

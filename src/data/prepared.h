@@ -2,7 +2,9 @@
 // one preparation:
 //   key.json                    what decides them: data, rows, gaps, settings of the preparation
 //   preparation.safetensors     as it was fitted
-//   train.x0.npy ... train.w.npy train.y.npy train.g.npy, val.x0.npy ...   the arrays of Items
+//   train.x0.npy ... train.w.npy train.y.npy train.g.npy, val.x0.npy ...   the arrays of Items; none of views whose
+//                               preparation keeps their columns: these stay in the mapped files of the data, and are
+//                               prepared while they are read (Items::raw), to the same bits
 //   checksums.json              of every block (data/checksums.h)
 // It appears whole or not at all, and is found again by its key: an interrupted training goes on with it, and so does
 // another one with the same rows and the same preparation.
@@ -27,17 +29,18 @@ class PreparedStore {
   PreparedStore(std::string root, std::string data_hash)
       : root_(std::move(root)), data_hash_(std::move(data_hash)) {}
 
-  // Rows in the order of the selections, which should rise: the data are read in passes, in their order. Takes memory for
-  // a slab of rows. `tell` gets what a user should know first: how much is written where. Exit::failed where the disk has
+  // Rows in the order of the selections, which should rise: the data are read in passes, in their order. Rows that are
+  // read `in_batches` alone may stay in the files of the data. Takes memory for a slab of rows. `tell` gets what a user should know first: how much is written where. Exit::failed where the disk has
   // not so much left; Exit::data where a folder with this key is damaged.
   PreparedRows get(const Selection& train, const Selection& val, const PrepareOptions& options,
-                   FunctionRef<void(const std::string&)> tell);
+                   bool in_batches, FunctionRef<void(const std::string&)> tell);
   // Removes the folders that get() made or found, and the root if nothing else is in it. Rows that are mapped stay until
   // they are gone.
   void remove();
 
  private:
-  nlohmann::json key_of(const Selection& train, const Selection& val, const PrepareOptions& options) const;
+  nlohmann::json key_of(const Selection& train, const Selection& val, const PrepareOptions& options,
+                        const std::vector<bool>& mapped) const;
 
   std::string root_, data_hash_;
   std::vector<std::string> used_;

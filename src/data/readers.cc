@@ -56,13 +56,20 @@ const FileForm& form_of(const std::string& path, const std::string& format) {
 
 // What was asked for and means nothing here would be a silent mistake.
 void refuse_idle(const FileForm& form, const ReadOptions& options, const std::string& path) {
-  ReadOptions given = options, plain;
-  Options ours, defaults;
+  ReadOptions given = options;
+  Options ours;
   given.declare(ours);
-  plain.declare(defaults);
+  static const std::vector<std::string> defaults = [] {
+    ReadOptions plain;
+    Options declared;
+    plain.declare(declared);
+    std::vector<std::string> texts;
+    for (const Option& option : declared.all()) texts.push_back(option.text());
+    return texts;
+  }();
   for (std::size_t k = 0; k < ours.all().size(); ++k) {
     const Option& option = ours.all()[k];
-    if (option.name == "format" || option.text() == defaults.all()[k].text()) continue;
+    if (option.name == "format" || option.text() == defaults[k]) continue;
     if (std::ranges::find(form.options, option.name) == form.options.end())
       fail(Exit::usage, "{}: --{} has no effect on data of the form {}; omit it", path, option.name,
            form.name);

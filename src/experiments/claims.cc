@@ -204,8 +204,13 @@ Claim::~Claim() {
   // Void claims before ours go first: as long as ours stands, nobody can take it on. A later one belongs to a process
   // that took ours for void.
   std::error_code error;
-  for (const auto& [number, path] : claims_of(folder_, id_))
-    if (number <= number_) fs::remove(path, error);
+  try {
+    for (const auto& [number, path] : claims_of(folder_, id_))
+      if (number <= number_) fs::remove(path, error);
+  } catch (
+      const std::
+          exception&) {  // the folder is gone or cannot be read; a claim that nobody touches ends by itself
+  }
 }
 
 Claims::Claims(std::string folder, std::function<bool(const std::string& id)> settled)

@@ -3,7 +3,9 @@
 #include <algorithm>
 #include <atomic>
 #include <chrono>
+#include <exception>
 #include <map>
+#include <mutex>
 #include <thread>
 #include <vector>
 
@@ -42,6 +44,8 @@ std::string run_claimed(const Claim& claim, const CellSpec& spec, const BenchOpt
     return files.result.contains("metrics")
                ? fmt::format(": {} {:.4f}", options.metric, files.result["metrics"].value(options.metric, 0.))
                : "";
+  } catch (const DeviceLost&) {  // no fault of the cell: it stays open
+    throw;
   } catch (const Error& caught) {
     if (caught.code() == Exit::interrupted) throw;
     error = caught.what();
@@ -77,28 +81,37 @@ class Helpers {
     for (std::size_t k = 1; k < threads; ++k)
       threads_.emplace_back([this, some, &options, &store, &shelf] { help(some, options, store, shelf); });
   }
-  ~Helpers() {
-    for (auto& thread : threads_) thread.join();
-  }
+  ~Helpers() { ending_ = true; }  // and waits for them
   std::size_t ran() const { return ran_; }
+  // Throws what ended one of them, such as a lost GPU.
+  void check() const {
+    const std::lock_guard lock(mutex_);
+    if (error_) std::rethrow_exception(error_);
+  }
 
  private:
   void help(std::span<const PlannedCell* const> cells, const BenchOptions& options, CellStore& store,
             Shelf& shelf) {
-    for (const auto* cell : cells) {
-      const auto claim = stop_requested ? nullptr : store.claim(cell->id);
-      if (claim == nullptr) continue;
-      try {
+    try {
+      for (const auto* cell : cells) {
+        if (stop_requested || ending_) return;
+        const auto claim = store.claim(cell->id);
+        if (claim == nullptr) continue;
         run_claimed(*claim, cell->spec, options, store, shelf);
         ++ran_;
-      } catch (const Error&) {  // interrupted: the thread that works the plan off is too, and says so
-        return;
       }
+    } catch (...) {
+      const std::lock_guard lock(mutex_);
+      if (!error_) error_ = std::current_exception();
+      ending_ = true;
     }
   }
 
   std::atomic<std::size_t> ran_{0};
-  std::vector<std::thread> threads_;
+  std::atomic<bool> ending_{false};
+  mutable std::mutex mutex_;
+  std::exception_ptr error_;
+  std::vector<std::jthread> threads_;
 };
 
 }  // namespace
@@ -200,9 +213,11 @@ BenchOutcome work_off(std::span<const PlannedCell* const> cells, const BenchOpti
       if (states[i] == State::open) fail(Exit::failed, "the process of {} ended without a result", what);
       timed(cell, watch.seconds());
       ++outcome.ran;
+      helpers.check();
       ran = true;
       report(note, false);
     }
+    helpers.check();
     if (!waiting) break;
     if (stop_requested) fail(Exit::interrupted, "interrupted");
     if (!ran) {

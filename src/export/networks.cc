@@ -112,16 +112,26 @@ Value with_memory(OnnxGraph& graph, const Value& fused, const Value& logits, con
                     name + "joined");
 }
 
-Value classify(OnnxGraph& graph, Value fused, const Tensors& weights, const OnnxNetwork& network,
-               const std::string& stem) {
+// What a branch says: the vector that its classifier reads, and the logits.
+struct Said {
+  Value fused, logits;
+};
+
+Said classify(OnnxGraph& graph, Value fused, const Tensors& weights, const OnnxNetwork& network,
+              const std::string& stem) {
   if (network.relu) fused = graph.node("Relu", {fused}, stem + "fused.relu");
-  Value logits = linear(graph, fused, weights, "classifier", stem);
+  return {fused, linear(graph, fused, weights, "classifier", stem)};
+}
+
+Value score(OnnxGraph& graph, const Said& said, const Tensors& weights, const std::string& stem) {
+  const auto& [fused, own] = said;
+  Value logits = own;
   if (weights.has("memory.rows")) logits = with_memory(graph, fused, logits, weights, stem);
   return graph.node("Sigmoid", {logits}, stem + "score");
 }
 
 // nn/early.h: u = [√(m/k) x_v or 0], one encoder.
-Value early_scores(OnnxGraph& graph, const std::vector<OnnxView>& views, const std::vector<Value>& prepared,
+Said early_fusion(OnnxGraph& graph, const std::vector<OnnxView>& views, const std::vector<Value>& prepared,
                    const Tensors& weights, const OnnxNetwork& network, const std::string& stem) {
   const Value count = present_count(graph, views, stem);
   const Value factor = graph.node(
@@ -139,7 +149,7 @@ Value early_scores(OnnxGraph& graph, const std::vector<OnnxView>& views, const s
 }
 
 // nn/mtd.h: the mean of the present views' embeddings, in one channel or two.
-Value fused_scores(OnnxGraph& graph, const std::vector<OnnxView>& views, const std::vector<Value>& prepared,
+Said mean_fusion(OnnxGraph& graph, const std::vector<OnnxView>& views, const std::vector<Value>& prepared,
                    const Tensors& weights, const OnnxNetwork& network, const std::string& stem) {
   const Value count = present_count(graph, views, stem);
   const auto channel_mean = [&](const std::string& channel) {
@@ -233,8 +243,16 @@ Value onnx_prepare(OnnxGraph& graph, const OnnxView& view, const Preparation::Vi
 
 Value onnx_scores(OnnxGraph& graph, const std::vector<OnnxView>& views, const std::vector<Value>& prepared,
                   const Tensors& weights, const OnnxNetwork& network, const std::string& stem) {
-  return weights.has("encoder.0.weight") ? early_scores(graph, views, prepared, weights, network, stem)
-                                         : fused_scores(graph, views, prepared, weights, network, stem);
+  if (weights.has("encoder.0.weight"))
+    return score(graph, early_fusion(graph, views, prepared, weights, network, stem), weights, stem);
+  const Said mean = mean_fusion(graph, views, prepared, weights, network, stem);
+  if (!weights.has("joint.encoder.0.weight")) return score(graph, mean, weights, stem);
+  const std::string joint = stem + "joint/";  // nn/pair.h: both branches
+  const Said early = early_fusion(graph, views, prepared, weights.part("joint."), network, joint);
+  const Value sum = graph.node("Add", {mean.logits, early.logits}, joint + "sum");
+  const Said both = {graph.node("Concat", {mean.fused, early.fused}, joint + "fused", {{"axis", std::int64_t{1}}}),
+                     graph.node("Mul", {sum, graph.number(.5f)}, joint + "logits")};
+  return score(graph, both, weights, stem);
 }
 
 Value onnx_c2ae_scores(OnnxGraph& graph, const OnnxView& view, const Value& prepared,

@@ -32,7 +32,7 @@ struct OnnxNetwork {
   float epsilon = 1e-5f;          // of the norms
 };
 
-// Sigmoid scores (batch, c) of the network in `weights` (nn/mtd.h, nn/early.h: told by the names of its tensors)
+// Sigmoid scores (batch, c) of the network in `weights` (nn/mtd.h, nn/early.h, nn/pair.h: told by the names of its tensors)
 // on prepared views.
 OnnxGraph::Value onnx_scores(OnnxGraph& graph, const std::vector<OnnxView>& views,
                              const std::vector<OnnxGraph::Value>& prepared, const Tensors& weights,

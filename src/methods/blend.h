@@ -1,13 +1,14 @@
 // From the values of several members to one score: sigmoid(Σ_k slope_k x_k + intercept), x_k a member's log-odds, or
 // its score where scores are no probabilities. Without slopes it is the plain mean.
 //
-// Candidates are weighted by how they do on rows that they did not learn from. Each gets one line (a, b) that makes its
-// values log-odds of all labels together; what is blended are these. On each of twenty draws of the rows (with
+// Candidates are weighted by how they do on rows that they did not learn from. Each gets one line (a, b) that makes
+// its values log-odds of all labels together; what is blended are these. On each of twenty draws of the rows (with
 // replacement) eight shares are given, one at a time, each to whom it helps most, by the mean AP of a row; the best
-// stage counts. A weight is the mean of a candidate's shares over the draws: who is better beyond noise gets all of it,
-// and those that are equal up to noise share it. Whoever has less than 5 % goes. The sum gets a line of its own, as a mean
-// of log-odds is too timid. With fewer than kFewestJudged rows the first candidate stays alone. AP says nothing of rows whose known labels are all alike, as where there is one label;
-// if there are too few others, the log loss takes its place.
+// stage counts. A weight is the mean of a candidate's shares over the draws: who is better beyond noise gets all of
+// it, and those that are equal up to noise share it. Whoever has less than 5 % goes. The sum gets a line of its own,
+// as a mean of log-odds is too timid. With fewer than kFewestJudged rows the first candidate stays alone. AP says
+// nothing of rows whose known labels are all alike, as where there is one label; if there are too few others, the log
+// loss takes its place.
 #pragma once
 
 #include <cstdint>

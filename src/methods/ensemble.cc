@@ -43,7 +43,8 @@ Cost Ensemble::cost(const FitSize& size) const {
          one.bytes > static_cast<double>(machine_memory())))
       continue;
     sum.core_seconds += one.core_seconds;
-    sum.bytes = std::max(sum.bytes, one.bytes);
+    sum.bytes = std::max(sum.bytes, sum.kept + one.bytes);
+    sum.kept += one.kept;
   }
   return sum;
 }

@@ -1,5 +1,5 @@
-// How members come about: fits one after the other, at the same time, or shared among processes; teachers, members, and fits on parts of
-// the rows that tell what a candidate is worth.
+// How members come about: fits one after the other, at the same time, or shared among processes; teachers, members,
+// and fits on parts of the rows that tell what a candidate is worth.
 #include <algorithm>
 #include <numeric>
 #include <utility>
@@ -25,8 +25,8 @@ std::string crossed_name(std::size_t member) {
   return fmt::format("crossed{}", member);
 }
 
-// Somebody stopped the fit, or the machine refused something, such as a full disk. That is no candidate's fault: without it
-// another model would come out, as if it had been chosen.
+// Somebody stopped the fit, or the machine refused something, such as a full disk. That is no candidate's fault:
+// without it another model would come out, as if it had been chosen.
 bool was_stopped(const Error& error) {
   return error.code() == Exit::interrupted || error.code() == Exit::terminated || error.code() == Exit::failed;
 }

@@ -56,7 +56,8 @@ namespace {
 
 Cost cost_of_rank(const Method& method, const FitSize& size, FitContext& context) {
   const double ranks = context.ranks().size();  // each takes its share
-  return {method.cost(size).core_seconds / ranks, method.cost(size).bytes / ranks};
+  const Cost cost = method.cost(size);
+  return {cost.core_seconds / ranks, cost.bytes / ranks, cost.kept / ranks};
 }
 
 }  // namespace

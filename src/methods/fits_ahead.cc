@@ -60,7 +60,7 @@ FitsAhead::FitsAhead(FitContext& outer, std::size_t begin, std::size_t end, std:
 
 FitsAhead::~FitsAhead() {
   stop_ = true;
-  for (auto& thread : threads_) thread.join();
+  threads_.clear();  // waits for them
 }
 
 void FitsAhead::work() {

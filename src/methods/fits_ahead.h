@@ -46,7 +46,7 @@ class FitsAhead {
   };
   std::vector<Outcome> outcomes_;
   std::vector<std::unique_ptr<Turn>> turns_;
-  std::vector<std::thread> threads_;
+  std::vector<std::jthread> threads_;
 };
 
 }  // namespace lacuna

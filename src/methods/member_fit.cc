@@ -18,12 +18,17 @@ Matrix<T> some_rows(const SharedMatrix<T>& from, std::span<const std::uint32_t> 
 Items member_rows(const Items& items, std::size_t form, const SharedMatrix<float>& Q,
                   std::span<const std::uint32_t> rows) {
   Items result;
-  for (const auto& X : items.form(form).X) result.X.push_back(some_rows(X, rows));
+  const Items& own = items.form(form);
+  for (std::size_t v = 0; v < own.X.size(); ++v) {
+    Matrix<float> X(rows.size(), own.X[v].cols());
+    for (std::size_t i = 0; i < rows.size(); ++i) own.copy_rows(v, rows[i], X.view().slice(i, 1));
+    result.X.emplace_back(std::move(X));
+  }
   result.W = some_rows(items.W, rows);
   result.Y = some_rows(items.Y, rows);
   result.G = some_rows(items.G, rows);
   result.Q = some_rows(Q, rows);
-  result.common = items.form(form).common;
+  result.common = own.common;
   return result;
 }
 
@@ -32,6 +37,7 @@ Items member_items(const Items& items, std::size_t form, const SharedMatrix<floa
   Items result;  // shares everything
   result.mapped = items.mapped;
   result.X = items.form(form).X;
+  result.raw = items.form(form).raw;
   result.W = items.W;
   result.Y = items.Y;
   result.G = items.G;

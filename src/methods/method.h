@@ -58,6 +58,7 @@ struct FitSize {
 // What it will take, by the method's own arithmetic; docs/experiments.md has how far that was off.
 struct Cost {
   double core_seconds = 0, bytes = 0;  // 0: next to nothing
+  double kept = 0;                     // of the bytes, what stays in memory after the fit
 };
 
 // One member of an ensemble: what it changes in the settings, of the method or of the preparation.
@@ -98,6 +99,11 @@ class Method {
     return {};
   }
 
+  // Of a fit that ranks divide: the views whose training rows this one reads; empty: all of them.
+  virtual std::vector<bool> views_read(const ItemShape& shape, const Ranks& ranks) const {
+    (void)shape, (void)ranks;
+    return {};
+  }
   // Learns from `train`; `val` (possibly without rows) serves selection only. Deterministic in context.seed.
   virtual void fit(const Items& train, const Items& val, FitContext& context) = 0;
   // scores (n, c), larger = more relevant. Const, re-entrant.

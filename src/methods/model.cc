@@ -122,6 +122,8 @@ void Model::make_members() {
       member_forms(method_->plan(preset_, static_cast<std::size_t>(settings_->members)), *prepare_);
   forms_ = std::move(members.forms);
   forms_of_predictions_ = members.forms_of_predictions;
+  in_batches_ =
+      std::ranges::all_of(members.specs, [](const MemberSpec& spec) { return spec.method.empty(); });
   if (members.specs.empty()) return;
   is_ensemble_ = true;
   method_ = make_ensemble(std::move(method_), preset_, std::move(members.specs), choosing);
@@ -131,9 +133,16 @@ std::size_t Model::members_planned() const {
   return is_ensemble_ ? 1 : method_->plan(preset_, static_cast<std::size_t>(settings_->members)).size();
 }
 
+std::vector<bool> Model::views_here(const Selection& train, const Ranks& ranks) const {
+  if (ranks.alone()) return {};
+  ItemShape shape{.columns = {}, .labels = train.data->label_count()};
+  for (const auto& view : preparations_.front().views()) shape.columns.push_back(view.width());
+  return method_->views_read(shape, ranks);
+}
+
 Items Model::prepared(const Selection& selection, const std::vector<int>& source, std::size_t forms,
-                      bool with_labels) const {
-  Items items = preparations_.front().apply(selection, source, with_labels);
+                      bool with_labels, const std::vector<bool>& wanted) const {
+  Items items = preparations_.front().apply(selection, source, with_labels, wanted);
   for (std::size_t k = 1; k < forms; ++k)
     items.others.push_back(
         preparations_[k].views().empty() ? Items{} : preparations_[k].apply(selection, source, false));
@@ -145,16 +154,17 @@ std::pair<Items, Items> Model::prepared(const Selection& train, const Selection&
                                         PreparedStore* store) {
   preparations_.clear();
   if (store == nullptr) {
-    for (const PrepareOptions& form : forms_)
-      preparations_.push_back(Preparation::fit(train, form, context.ranks()));
+    preparations_ = Preparation::fit(train, forms_, context.ranks());
     std::vector<int> source(train.data->views.size());
     std::iota(source.begin(), source.end(), 0);
-    return {prepared(train, source, forms_.size(), true), prepared(val, source, forms_.size(), true)};
+    // Validation rows are scored by every rank once the network is whole again.
+    return {prepared(train, source, forms_.size(), true, views_here(train, context.ranks())),
+            prepared(val, source, forms_.size(), true)};
   }
   std::pair<Items, Items> items;
   for (std::size_t k = 0; k < forms_.size(); ++k) {
-    PreparedRows rows =
-        store->get(train, val, forms_[k], [&](const std::string& text) { context.remark(text); });
+    PreparedRows rows = store->get(train, val, forms_[k], in_batches_,
+                                   [&](const std::string& text) { context.remark(text); });
     preparations_.push_back(std::move(rows.preparation));
     if (k == 0) {
       items = {std::move(rows.train), std::move(rows.val)};

@@ -127,8 +127,11 @@ class Model {
   std::optional<Choosing> choosing() const;  // what the settings say of candidates; Exit::usage
   void recover_blocks(const Selection& selection, std::size_t size, FilledSink sink) const;
   void fit(const Selection& train, const Selection& val, FitContext& context, PreparedStore* store);
+  // Views that are not `wanted` (empty: all are) have sizes alone.
   Items prepared(const Selection& selection, const std::vector<int>& source, std::size_t forms,
-                 bool with_labels) const;
+                 bool with_labels, const std::vector<bool>& wanted = {}) const;
+  std::vector<bool> views_here(const Selection& train,
+                               const Ranks& ranks) const;  // that this rank learns from
   std::pair<Items, Items> prepared(const Selection& train, const Selection& val, FitContext& context,
                                    PreparedStore* store);
 
@@ -148,6 +151,7 @@ class Model {
   // that were left out are empty, but for the first.
   std::vector<PrepareOptions> forms_;
   std::size_t forms_of_predictions_ = 1;
+  bool in_batches_ = true;  // no member reads rows but in batches
   std::vector<Preparation> preparations_;
   Columns columns_;
   std::vector<std::string> label_names_;

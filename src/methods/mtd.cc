@@ -77,6 +77,11 @@ std::unique_ptr<Network> TwoChannelMethod::make_network(const NetworkShape& shap
   return lacuna::make_network<float>(network_options_, shape, seed, make_ops(current_device(), precision()));
 }
 
+std::vector<bool> TwoChannelMethod::views_read(const ItemShape& shape, const Ranks& ranks) const {
+  return lacuna::views_read(network_options_,
+                            {.columns = shape.columns, .labels = shape.labels, .ranks = &ranks});
+}
+
 void TwoChannelMethod::channels(const Items& items, std::vector<Matrix<float>>& shared,
                                 std::vector<Matrix<float>>& own) const {
   const auto* two = dynamic_cast<const MtdNetwork<float>*>(network());
@@ -103,6 +108,16 @@ Cost TwoChannelMethod::cost(const FitSize& size) const {
     weights += own;
     work += own * static_cast<double>(size.present[v]);
   }
+  if (o.fusion == Fusion::both) {  // every row passes twice
+    const auto columns = std::accumulate(size.columns.begin(), size.columns.end(), std::size_t{0});
+    double joint = 0;
+    std::size_t in = columns;
+    for (const std::size_t width : resolve_widths(o.joint_widths, columns, e, o.width))
+      joint += static_cast<double>(in) * static_cast<double>(width), in = width;
+    joint += static_cast<double>(in) * static_cast<double>(e);
+    weights += joint;
+    work += 2 * joint * static_cast<double>(size.rows);
+  }
   const double state = train_options_.optimiser == Optimiser::sgd ? 8 : 16;
   const double labels = static_cast<double>(size.rows * size.labels);
   // Labels, what is known of them, and soft labels. With rows in files: soft labels, what is known, the best parameters so
@@ -114,17 +129,19 @@ Cost TwoChannelMethod::cost(const FitSize& size) const {
     const std::size_t window = std::min(size.rows, window_rows(train_options_, true, row));
     double resident = 0;
     const auto array = [&](std::size_t bytes) {
-      resident += static_cast<double>(std::min(size.rows * bytes, window * bytes + kBlocksInWindow * kAroundBytes));
+      resident +=
+          static_cast<double>(std::min(size.rows * bytes, window * bytes + kBlocksInWindow * kAroundBytes));
     };
     for (const std::size_t d : size.columns) array(d * sizeof(float));
     array(size.labels * (sizeof(float) + 1) + size.columns.size());
     rows = (o.guess_weight > 0 ? 5 : 1) * labels + 4 * weights + 2 * resident;
   }
-  const double rate = precision() == Precision::bf16 ? 120e9 : 60e9, epochs = static_cast<double>(train_options_.epochs);
+  const double rate = precision() == Precision::bf16 ? 120e9 : 60e9,
+               epochs = static_cast<double>(train_options_.epochs);
   // A GPU is bound by the bytes of weights and state (20 a weight and step at 2 TB/s); a core waits for it.
   const double steps = static_cast<double>(size.rows) / static_cast<double>(train_options_.batch);
   return {current_device().cuda ? 20 * weights * steps * epochs / 2e12 : 6 * work * epochs / rate,
-          weights * state + 4e4 * static_cast<double>(e) + rows};
+          weights * state + 4e4 * static_cast<double>(e) + rows, weights * state};
 }
 
 void PresetNetwork::declare(Options& options) {

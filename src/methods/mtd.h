@@ -19,6 +19,7 @@ class TwoChannelMethod : public NetworkMethod, public ChannelReader {
   void channels(const Items& items, std::vector<Matrix<float>>& shared,
                 std::vector<Matrix<float>>& own) const override;
   Cost cost(const FitSize& size) const override;
+  std::vector<bool> views_read(const ItemShape& shape, const Ranks& ranks) const override;
 
  protected:
   std::unique_ptr<Network> make_network(const NetworkShape& shape, std::uint64_t seed) const override;
@@ -52,6 +53,9 @@ class Lacuna final : public PresetNetwork, public MemoryHolder {
   void set_preset(const std::string& name, PrepareOptions& prepare) override;
   std::vector<MemberPlan> plan(const std::string& preset, std::size_t members) const override;
   bool chooses(const std::string& preset) const override;
+  std::vector<bool> views_read(const ItemShape&, const Ranks&) const override {
+    return {};  // what the memory is made of needs all of them
+  }
   void fit(const Items& train, const Items& val, FitContext& context) override;
   void predict(const Items& items, MatrixView<float> scores) const override;
   void predict_sets(const Items& items, const ViewSets& sets, MatrixView<float> values) const override;

@@ -102,6 +102,157 @@ ViewPattern pattern_of(std::vector<std::string> views, MatrixView<const float> s
   return {std::move(views), scores.rows, estimate_mean(ap, draw(scores.rows))};
 }
 
+// Labels of rows in the model's order, found by name; one that the data does not have is unknown.
+class LabelsByName {
+ public:
+  LabelsByName(const Model& model, const Dataset& data) : count_(data.label_names.size()) {
+    for (const auto& name : model.label_names())
+      places_.push_back(
+          static_cast<std::size_t>(std::ranges::find(data.label_names, name) - data.label_names.begin()));
+  }
+  std::int8_t of(const Selection& rows, std::size_t i, std::size_t j) const {
+    return places_[j] < count_ ? rows.label(i, places_[j]) : kUnknown;
+  }
+  bool any_known(const Selection& rows, std::size_t i) const {
+    for (std::size_t j = 0; j < places_.size(); ++j)
+      if (of(rows, i, j) != kUnknown) return true;
+    return false;
+  }
+  Matrix<std::int8_t> all(const Selection& rows) const {
+    Matrix<std::int8_t> truth(rows.rows.size(), places_.size());
+    for (std::size_t i = 0; i < truth.rows(); ++i)
+      for (std::size_t j = 0; j < truth.cols(); ++j) truth(i, j) = of(rows, i, j);
+    return truth;
+  }
+
+ private:
+  std::size_t count_;
+  std::vector<std::size_t> places_;
+};
+
+// Rows with a view that the model knows and a known label.
+Selection rows_to_judge(const Model& model, const Selection& selection, const LabelsByName& labels) {
+  Selection used = selection;
+  used.rows.clear();
+  const Items items = model.prepare(selection);
+  for (std::size_t i = 0; i < selection.rows.size(); ++i)
+    if (labels.any_known(selection, i) &&
+        std::ranges::find(items.W.row(i), std::uint8_t{1}) != items.W.row(i).end())
+      used.rows.push_back(selection.rows[i]);
+  if (used.rows.empty())
+    fail(Exit::data, "{}: no row has both a view and a known label of the model", selection.data->name);
+  return used;
+}
+
+// What is compared: items with all their views, their scores, and what the model owes to each view.
+struct JudgedItems {
+  const Model& model;
+  Items items;
+  Matrix<std::int8_t> truth;
+  Explanation explanation;
+  std::vector<std::uint32_t> all;
+  Matrix<float> full;
+  std::vector<double> full_ap;  // of each item
+
+  JudgedItems(const Model& m, const Selection& used, const LabelsByName& labels,
+              const ExplainOptions& options)
+      : model(m),
+        items(m.prepare(used)),
+        truth(labels.all(used)),
+        explanation(explain(m, used, options)),
+        all(used.rows.size()) {
+    std::iota(all.begin(), all.end(), 0u);
+    full = scores_of(model, items, all, [](std::size_t, std::size_t) { return true; });
+    full_ap = row_average_precisions(full, truth);
+  }
+  std::vector<std::uint32_t> rows_with(std::size_t v) const {
+    std::vector<std::uint32_t> rows;
+    for (const std::uint32_t i : all)
+      if (items.W(i, v) != 0) rows.push_back(i);
+    return rows;
+  }
+};
+
+// Mean effect and loss over the items that have view v; `without`: their scores without it.
+void estimate_items(const JudgedItems& judged, std::size_t v, const std::vector<std::uint32_t>& rows,
+                    const Matrix<float>& without, const Matrix<std::int8_t>& truth, const Counts& counts,
+                    ViewImportance& view) {
+  const auto ap_without = row_average_precisions(without, truth);
+  std::vector<double> loss, effect;
+  for (std::size_t k = 0; k < rows.size(); ++k) {
+    loss.push_back(judged.full_ap[rows[k]] - ap_without[k]);
+    double sum = 0;
+    for (double value : judged.explanation.values[v].row(rows[k])) sum += std::abs(value);
+    effect.push_back(sum / static_cast<double>(truth.cols()));
+  }
+  view.ap_loss = estimate_mean(loss, counts);
+  view.effect = estimate_mean(effect, counts);
+}
+
+// The same of each label.
+void estimate_labels(const JudgedItems& judged, std::size_t v, const std::vector<std::uint32_t>& rows,
+                     const Matrix<float>& without, const Matrix<std::int8_t>& truth, const Counts& counts,
+                     ViewImportance& view) {
+  const Matrix<float> with_columns = transposed(take(judged.full, rows)),
+                      without_columns = transposed(without);
+  const Matrix<std::int8_t> truth_columns = transposed(truth);
+  view.label_effect.resize(truth.cols());
+  view.label_ap_loss.resize(truth.cols());
+  parallel_for(truth.cols(), 4, [&](std::size_t begin, std::size_t end) {
+    std::vector<double> moved(rows.size()), draws(kResamples);
+    for (std::size_t j = begin; j < end; ++j) {
+      for (std::size_t k = 0; k < rows.size(); ++k)
+        moved[k] = std::abs(judged.explanation.values[v](rows[k], j));
+      view.label_effect[j] = estimate_mean(moved, counts);
+      const LabelRanking a(with_columns.row(j), truth_columns.row(j)),
+          b(without_columns.row(j), truth_columns.row(j));
+      const auto loss_of = [&](auto weight) { return a.ap(weight) - b.ap(weight); };
+      view.label_ap_loss[j].value = loss_of([](std::uint32_t) { return 1.; });
+      for (std::size_t r = 0; r < kResamples; ++r)
+        draws[r] = loss_of([&](std::uint32_t i) { return static_cast<double>(counts[r][i]); });
+      view.label_ap_loss[j].interval = percentile_interval(draws);
+    }
+  });
+}
+
+ViewImportance importance_of(const JudgedItems& judged, std::size_t v, const std::string& name) {
+  const auto rows = judged.rows_with(v);
+  const Counts counts = draw(rows.size());
+  const Matrix<float> without =
+      scores_of(judged.model, judged.items, rows, [&](std::size_t, std::size_t u) { return u != v; });
+  const Matrix<std::int8_t> truth = take(judged.truth, rows);
+  ViewImportance view;
+  view.view = name;
+  view.items = rows.size();
+  estimate_items(judged, v, rows, without, truth, counts, view);
+  estimate_labels(judged, v, rows, without, truth, counts, view);
+  return view;
+}
+
+ViewPattern alone(const JudgedItems& judged, std::size_t v, const std::string& name) {
+  const auto rows = judged.rows_with(v);
+  return pattern_of(
+      {name}, scores_of(judged.model, judged.items, rows, [&](std::size_t, std::size_t u) { return u == v; }),
+      take(judged.truth, rows));
+}
+
+// The sets of views that items have, most frequent first.
+std::vector<ViewPattern> patterns_of(const JudgedItems& judged) {
+  const auto& maps = judged.model.preparation().views();
+  std::map<std::string, std::vector<std::uint32_t>> groups;
+  for (const std::uint32_t i : judged.all)
+    groups[std::string(judged.items.W.row(i).begin(), judged.items.W.row(i).end())].push_back(i);
+  std::vector<ViewPattern> patterns;
+  for (const auto& [present, rows] : groups) {
+    std::vector<std::string> names;
+    for (std::size_t v = 0; v < maps.size(); ++v)
+      if (present[v] != 0) names.push_back(maps[v].name);
+    patterns.push_back(pattern_of(std::move(names), take(judged.full, rows), take(judged.truth, rows)));
+  }
+  std::ranges::stable_sort(patterns, std::greater<>(), &ViewPattern::items);
+  return patterns;
+}
+
 nlohmann::json interval_json(const Interval& interval) {
   return {interval.low, interval.high};
 }
@@ -121,109 +272,25 @@ nlohmann::json patterns_json(const std::vector<ViewPattern>& patterns) {
 ViewSummary summarise_views(const Model& model, const Selection& selection, const ExplainOptions& options) {
   if (selection.data->labels.empty())
     fail(Exit::data, "{} has no labels: a summary compares with them", selection.data->name);
-  const std::size_t c = model.label_names().size();
-  const auto& maps = model.preparation().views();
-
-  // Labels by name; one that the data does not have is unknown.
-  const auto& data_labels = selection.data->label_names;
-  std::vector<std::size_t> places;
-  for (const auto& name : model.label_names())
-    places.push_back(static_cast<std::size_t>(std::ranges::find(data_labels, name) - data_labels.begin()));
-  const auto label = [&](const Selection& rows, std::size_t i, std::size_t j) {
-    return places[j] < data_labels.size() ? rows.label(i, places[j]) : kUnknown;
-  };
-
-  // Rows with a view that the model knows and a known label.
-  Selection used = selection;
-  used.rows.clear();
-  {
-    const Items items = model.prepare(selection);
-    for (std::size_t i = 0; i < selection.rows.size(); ++i) {
-      bool known = false;
-      for (std::size_t j = 0; j < c && !known; ++j) known = label(selection, i, j) != kUnknown;
-      if (known && std::ranges::find(items.W.row(i), std::uint8_t{1}) != items.W.row(i).end())
-        used.rows.push_back(selection.rows[i]);
-    }
-  }
-  const std::size_t n = used.rows.size();
-  if (n == 0)
-    fail(Exit::data, "{}: no row has both a view and a known label of the model", selection.data->name);
-  const Items items = model.prepare(used);
-  Matrix<std::int8_t> truth(n, c);
-  for (std::size_t i = 0; i < n; ++i)
-    for (std::size_t j = 0; j < c; ++j) truth(i, j) = label(used, i, j);
-  const Explanation explanation = explain(model, used, options);
-  std::vector<std::uint32_t> all(n);
-  std::iota(all.begin(), all.end(), 0u);
-  const Matrix<float> full = scores_of(model, items, all, [](std::size_t, std::size_t) { return true; });
+  const LabelsByName labels(model, *selection.data);
+  const Selection used = rows_to_judge(model, selection, labels);
+  const JudgedItems judged(model, used, labels, options);
 
   ViewSummary summary;
-  summary.items = n;
+  summary.items = judged.all.size();
   summary.resamples = kResamples;
   summary.unit = options.calibrated                      ? "probability"
                  : model.method().traits().probabilities ? "log-odds"
                                                          : "score";
   summary.base = base_name(base_of(model, options));
   summary.label_names = model.label_names();
-  const std::vector<double> full_ap = row_average_precisions(full, truth);
-  summary.ap = estimate_mean(full_ap, draw(n));
-
+  summary.ap = estimate_mean(judged.full_ap, draw(summary.items));
+  const auto& maps = model.preparation().views();
   for (std::size_t v = 0; v < maps.size(); ++v) {
-    ViewImportance& view = summary.views.emplace_back();
-    view.view = maps[v].name;
-    std::vector<std::uint32_t> rows;
-    for (const std::uint32_t i : all)
-      if (items.W(i, v) != 0) rows.push_back(i);
-    view.items = rows.size();
-    view.label_effect.resize(c);
-    view.label_ap_loss.resize(c);
-    const Counts counts = draw(rows.size());
-    const Matrix<float> with = take(full, rows),
-                        without =
-                            scores_of(model, items, rows, [&](std::size_t, std::size_t u) { return u != v; });
-    const Matrix<std::int8_t> y = take(truth, rows);
-    const auto ap_without = row_average_precisions(without, y);
-    std::vector<double> loss, effect;
-    for (std::size_t k = 0; k < rows.size(); ++k) {
-      loss.push_back(full_ap[rows[k]] - ap_without[k]);
-      double sum = 0;
-      for (double value : explanation.values[v].row(rows[k])) sum += std::abs(value);
-      effect.push_back(sum / static_cast<double>(c));
-    }
-    view.ap_loss = estimate_mean(loss, counts);
-    view.effect = estimate_mean(effect, counts);
-
-    const Matrix<float> with_columns = transposed(with), without_columns = transposed(without);
-    const Matrix<std::int8_t> y_columns = transposed(y);
-    parallel_for(c, 4, [&](std::size_t begin, std::size_t end) {
-      std::vector<double> moved(rows.size()), draws(kResamples);
-      for (std::size_t j = begin; j < end; ++j) {
-        for (std::size_t k = 0; k < rows.size(); ++k) moved[k] = std::abs(explanation.values[v](rows[k], j));
-        view.label_effect[j] = estimate_mean(moved, counts);
-        const LabelRanking a(with_columns.row(j), y_columns.row(j)),
-            b(without_columns.row(j), y_columns.row(j));
-        const auto loss_of = [&](auto weight) { return a.ap(weight) - b.ap(weight); };
-        view.label_ap_loss[j].value = loss_of([](std::uint32_t) { return 1.; });
-        for (std::size_t r = 0; r < kResamples; ++r)
-          draws[r] = loss_of([&](std::uint32_t i) { return static_cast<double>(counts[r][i]); });
-        view.label_ap_loss[j].interval = percentile_interval(draws);
-      }
-    });
-    const Matrix<float> alone =
-        scores_of(model, items, rows, [&](std::size_t, std::size_t u) { return u == v; });
-    summary.alone.push_back(pattern_of({view.view}, alone, y));
+    summary.views.push_back(importance_of(judged, v, maps[v].name));
+    summary.alone.push_back(alone(judged, v, maps[v].name));
   }
-
-  std::map<std::string, std::vector<std::uint32_t>> groups;
-  for (const std::uint32_t i : all)
-    groups[std::string(items.W.row(i).begin(), items.W.row(i).end())].push_back(i);
-  for (const auto& [present, rows] : groups) {
-    std::vector<std::string> names;
-    for (std::size_t v = 0; v < maps.size(); ++v)
-      if (present[v] != 0) names.push_back(maps[v].name);
-    summary.patterns.push_back(pattern_of(std::move(names), take(full, rows), take(truth, rows)));
-  }
-  std::ranges::stable_sort(summary.patterns, std::greater<>(), &ViewPattern::items);
+  summary.patterns = patterns_of(judged);
   return summary;
 }
 

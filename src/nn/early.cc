@@ -17,7 +17,7 @@ constexpr std::uint32_t kSecondPass = 1u << 31;  // the identity of a row in the
 
 template <class T>
 EarlyNetwork<T>::EarlyNetwork(const MtdOptions& options, const NetworkShape& shape, std::uint64_t seed,
-                              std::unique_ptr<Ops<T>> ops)
+                              std::shared_ptr<Ops<T>> ops)
     : options_(options),
       shape_(shape),
       embedding_(options.embedding > 0 ? static_cast<std::size_t>(options.embedding) : shape.labels),
@@ -108,7 +108,7 @@ void EarlyNetwork<T>::join(const Items& items, std::span<const std::uint32_t> ro
   m.gathers.clear();
   std::size_t offset = 0;
   for (std::size_t v = 0; v < shape_.columns.size(); ++v) {
-    m.gathers.push_back({.source = items.X_on(*ops_, v),
+    m.gathers.push_back({.source = items.rows_on(*ops_, v),
                          .rows = rows,
                          .hidden = m.parcel.at(joined.hidden[v]),
                          .factors = m.parcel.at(joined.factors),
@@ -130,7 +130,7 @@ void EarlyNetwork<T>::start(const Batch& batch, const UpdateRule& rule) {
   const std::size_t b = batch.rows.size(), views = shape_.columns.size(), s = passes_twice() ? 2 * b : b;
   reserve(b);
   Memory& m = memory_;
-  const bool guess = soft_labels_.prepare(*ops_, options_, batch, *this);
+  const bool guess = soft_labels_.prepare(*ops_, options_, batch, *whole_);
   const auto turn = ops_->turn();
   tally_.begin();
   double* const class_value = tally_.add("classification", 1);

@@ -25,7 +25,10 @@ template <class T>
 class EarlyNetwork final : public BasicNetwork<T> {
  public:
   EarlyNetwork(const MtdOptions& options, const NetworkShape& shape, std::uint64_t seed,
-               std::unique_ptr<Ops<T>> ops);
+               std::shared_ptr<Ops<T>> ops);
+
+  // Whose predictions become its soft labels; its own unless said.
+  void listen_to(const BasicNetwork<T>& whole) { whole_ = &whole; }
 
   void keep(OptimiserState state) override;
   Losses step(const Batch& batch, const UpdateRule& rule) override;
@@ -84,12 +87,13 @@ class EarlyNetwork final : public BasicNetwork<T> {
   std::size_t embedding_ = 0, columns_ = 0;
   BatchNormSettings norm_settings_;
   BceSettings bce_;
-  std::unique_ptr<Ops<T>> ops_;
+  std::shared_ptr<Ops<T>> ops_;  // one of both branches, where there are two
   Parameters<T> parameters_;
   Chain<T> encoder_;
   Norm<T> norm_;
   Linear<T> classifier_;
   SoftLabels<T> soft_labels_;
+  const BasicNetwork<T>* whole_ = this;
   LabelWeights label_weights_;
   Memory memory_;
   Tally tally_;

@@ -34,14 +34,57 @@ double weights_of(const std::vector<std::size_t>& widths) {
   return sum;
 }
 
+std::size_t embedding_of(const MtdOptions& options, const NetworkShape& shape) {
+  return options.embedding > 0 ? static_cast<std::size_t>(options.embedding) : shape.labels;
+}
+bool decodes(const MtdOptions& options, const NetworkShape& shape) {
+  return options.gamma > 0 && !shape.prediction_only;
+}
+
+// Of one view, from its rows to the embedding and back.
+std::vector<std::size_t> encoder_widths(const MtdOptions& options, const NetworkShape& shape, std::size_t v) {
+  const std::size_t d = shape.columns[v], e = embedding_of(options, shape);
+  return chain_widths(d, options.encoder_widths, e, d, e, options.width);
+}
+std::vector<std::size_t> decoder_widths(const MtdOptions& options, const NetworkShape& shape, std::size_t v) {
+  const std::size_t d = shape.columns[v], e = embedding_of(options, shape);
+  return chain_widths(e, options.decoder_widths, d, d, e, options.width);
+}
+
+// By the weights of the chains, which are numbered as MtdNetwork does.
+Division division_of(const MtdOptions& options, const NetworkShape& shape) {
+  std::vector<double> costs;
+  for (std::size_t v = 0; v < shape.columns.size(); ++v)
+    for (std::int64_t c = 0; c < options.channels; ++c) {
+      costs.push_back(weights_of(encoder_widths(options, shape, v)));
+      if (c == 0 && options.view_weight > 0 && !shape.prediction_only)
+        costs.back() += weights_of({embedding_of(options, shape), shape.labels});
+    }
+  for (std::size_t v = 0; decodes(options, shape) && v < shape.columns.size(); ++v)
+    costs.push_back(weights_of(decoder_widths(options, shape, v)));
+  return {shape.ranks != nullptr ? *shape.ranks : one_rank(), costs};
+}
+
 }  // namespace
+
+std::vector<bool> views_read(const MtdOptions& options, const NetworkShape& shape) {
+  const auto m = shape.columns.size(), channels = static_cast<std::size_t>(options.channels);
+  std::vector<bool> read(m, options.fusion == Fusion::early);  // a single chain, which every rank computes
+  if (options.fusion == Fusion::early) return read;
+  const Division division = division_of(options, shape);
+  for (std::size_t v = 0; v < m; ++v) {
+    for (std::size_t c = 0; c < channels; ++c) read[v] = read[v] || division.mine(v * channels + c);
+    if (decodes(options, shape)) read[v] = read[v] || division.mine(m * channels + v);
+  }
+  return read;
+}
 
 template <class T>
 MtdNetwork<T>::MtdNetwork(const MtdOptions& options, const NetworkShape& shape, std::uint64_t seed,
-                          std::unique_ptr<Ops<T>> ops)
+                          std::shared_ptr<Ops<T>> ops)
     : options_(options),
       shape_(shape),
-      embedding_(options.embedding > 0 ? static_cast<std::size_t>(options.embedding) : shape.labels),
+      embedding_(embedding_of(options, shape)),
       end_norm_(options.end_norm),
       seed_(seed),
       norm_{.epsilon = options.norm_epsilon, .momentum = options.norm_momentum},
@@ -63,7 +106,9 @@ MtdNetwork<T>::MtdNetwork(const MtdOptions& options, const NetworkShape& shape, 
     return static_cast<std::uint32_t>(chain * kLayersPerChain);
   };
   views_.resize(shape_.columns.size());
-  divide();
+  if (shape_.ranks != nullptr && !shape_.ranks->alone() && !ops_->on_host())
+    fail(Exit::usage, "several ranks compute on their CPUs only; use --device cpu");
+  division_ = division_of(options_, shape_);  // before any parameter is added
   for (std::size_t v = 0; v < views_.size(); ++v) {
     View& view = views_[v];
     view.encoders.resize(channels());
@@ -71,7 +116,8 @@ MtdNetwork<T>::MtdNetwork(const MtdOptions& options, const NetworkShape& shape, 
     for (std::size_t c = 0; c < channels(); ++c) {
       const std::string name = fmt::format("{}.{}", channel_names[c], v);
       parameters_.here(division_.mine(encoder(v, c)));
-      view.encoders[c].add(parameters_, name, encoder_widths(v), true, layers_of(encoder(v, c)));
+      view.encoders[c].add(parameters_, name, encoder_widths(options_, shape_, v), true,
+                           layers_of(encoder(v, c)));
       view.norms[c].add(*ops_, parameters_, name + ".norm", embedding_, end_norm_);
     }
   }
@@ -80,8 +126,8 @@ MtdNetwork<T>::MtdNetwork(const MtdOptions& options, const NetworkShape& shape, 
   for (std::size_t v = 0; v < views_.size(); ++v) {
     parameters_.here(decodes_here(v));
     if (decodes())
-      views_[v].decoder.add(parameters_, fmt::format("decoder.{}", v), decoder_widths(v), false,
-                            layers_of(decoder(v)));
+      views_[v].decoder.add(parameters_, fmt::format("decoder.{}", v), decoder_widths(options_, shape_, v),
+                            false, layers_of(decoder(v)));
     parameters_.here(classifies_here(v));
     if (classifies_views())
       views_[v].classifier.add(parameters_, fmt::format("view_classifier.{}", v), embedding_, shape_.labels,
@@ -103,33 +149,6 @@ MtdNetwork<T>::MtdNetwork(const MtdOptions& options, const NetworkShape& shape, 
 
 template <class T>
 MtdNetwork<T>::~MtdNetwork() = default;
-
-template <class T>
-std::vector<std::size_t> MtdNetwork<T>::encoder_widths(std::size_t v) const {
-  const std::size_t d = shape_.columns[v];
-  return chain_widths(d, options_.encoder_widths, embedding_, d, embedding_, options_.width);
-}
-
-template <class T>
-std::vector<std::size_t> MtdNetwork<T>::decoder_widths(std::size_t v) const {
-  const std::size_t d = shape_.columns[v];
-  return chain_widths(embedding_, options_.decoder_widths, d, d, embedding_, options_.width);
-}
-
-template <class T>
-void MtdNetwork<T>::divide() {
-  const std::size_t view_count = views_.size();
-  std::vector<double> costs(view_count * (channels() + (decodes() ? 1 : 0)));
-  for (std::size_t v = 0; v < view_count; ++v) {
-    for (std::size_t c = 0; c < channels(); ++c) costs[encoder(v, c)] = weights_of(encoder_widths(v));
-    if (classifies_views()) costs[encoder(v, 0)] += weights_of({embedding_, shape_.labels});
-    if (decodes()) costs[decoder(v)] = weights_of(decoder_widths(v));
-  }
-  const Ranks& ranks = shape_.ranks != nullptr ? *shape_.ranks : one_rank();
-  if (!ranks.alone() && !ops_->on_host())
-    fail(Exit::usage, "several ranks compute on their CPUs only; use --device cpu");
-  division_ = Division(ranks, costs);
-}
 
 template <class T>
 bool MtdNetwork<T>::encodes_here(std::size_t v) const {
@@ -302,7 +321,7 @@ void MtdNetwork<T>::start(const Batch& batch, const UpdateRule& rule) {
   const std::size_t b = batch.rows.size();
   reserve(b);
   Memory& m = *memory_;
-  const bool guess = soft_labels_.prepare(*ops_, options_, batch, *this);
+  const bool guess = soft_labels_.prepare(*ops_, options_, batch, *whole_);
   const auto turn = ops_->turn();
 
   // The losses, in the order in which the total adds them.

@@ -20,12 +20,18 @@
 
 namespace lacuna {
 
+// The views whose rows this rank of shape.ranks reads while it trains.
+std::vector<bool> views_read(const MtdOptions& options, const NetworkShape& shape);
+
 template <class T>
 class MtdNetwork final : public BasicNetwork<T> {
  public:
   MtdNetwork(const MtdOptions& options, const NetworkShape& shape, std::uint64_t seed,
-             std::unique_ptr<Ops<T>> ops);
+             std::shared_ptr<Ops<T>> ops);
   ~MtdNetwork() override;
+
+  // Whose predictions become its soft labels; its own unless said.
+  void listen_to(const BasicNetwork<T>& whole) { whole_ = &whole; }
 
   void keep(OptimiserState state) override;
   Losses step(const Batch& batch, const UpdateRule& rule) override;
@@ -58,9 +64,6 @@ class MtdNetwork final : public BasicNetwork<T> {
     Chain<T> decoder;
     Linear<T> classifier;
   };
-  void divide();                                                 // before any parameter is added
-  std::vector<std::size_t> encoder_widths(std::size_t v) const;  // input, hidden, output
-  std::vector<std::size_t> decoder_widths(std::size_t v) const;
   // Chains by number: the encoders of all views and channels, then the decoders. The classifier of a view goes with its
   // first encoder.
   std::size_t encoder(std::size_t v, std::size_t c) const { return v * channels() + c; }
@@ -85,7 +88,8 @@ class MtdNetwork final : public BasicNetwork<T> {
   LabelRows labels(const Batch& batch) const;
   Draws fused_draws(const Batch& batch) const;  // of the dropout before the classifier
   void embed(const Items& items, std::size_t begin, std::size_t count, Embedding& embedding) const;
-  MatrixView<T> head(Slots slots, Embedding& embedding, MatrixView<T> logits) const;  // S, O -> F -> Z -> logits
+  MatrixView<T> head(Slots slots, Embedding& embedding,
+                     MatrixView<T> logits) const;  // S, O -> F -> Z -> logits
   // Z and logits in the engine's memory, of one block after the other: body(first row, Z, logits).
   using Body = FunctionRef<void(std::size_t, MatrixView<T>, MatrixView<T>)>;
   void for_blocks(const Items& items, Body body) const;
@@ -104,11 +108,12 @@ class MtdNetwork final : public BasicNetwork<T> {
   BceSettings bce_;
   GraphSettings graph_;
   ContrastSettings contrast_;
-  std::unique_ptr<Ops<T>> ops_;
+  std::shared_ptr<Ops<T>> ops_;  // one of both branches, where there are two
   Parameters<T> parameters_;
   std::vector<View> views_;
   Linear<T> classifier_;
   SoftLabels<T> soft_labels_;
+  const BasicNetwork<T>* whole_ = this;
   mutable LabelWeights label_weights_;  // made with the first batch
   std::unique_ptr<Memory> memory_;
   Tally tally_;

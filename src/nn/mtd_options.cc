@@ -20,8 +20,9 @@ void MtdOptions::declare(Options& o) {
   o.add("norm-momentum", norm_momentum, "momentum of batch norm's running statistics").range(0, 1);
   o.add("norm-epsilon", norm_epsilon, "added to variances").range(1e-12, 1);
   o.add("channels", channels, "1: shared only; 2: shared and proprietary").range(1, 2);
-  o.add("fusion", fusion, "mean: of the views' embeddings; early: one encoder of all views side by side")
-      .choices({"mean", "early"});
+  o.add("fusion", fusion, "mean: of the views' embeddings; early: one encoder of all views side by side; both: two branches")
+      .choices({"mean", "early", "both"});
+  o.add("joint-widths", joint_widths, "with --fusion both: hidden widths of the encoder of all views");
   o.add("gate", gate, "with two channels: sigmoid(O) times S; otherwise their sum");
   o.add("fused-relu", fused_relu, "ReLU on the fused vector before classifier and graph loss");
 
@@ -108,7 +109,7 @@ void MtdOptions::check() const {
     fail(Exit::usage,
          "--fusion early has one channel and no graph, contrast or reconstruction: it needs --channels 1 "
          "--alpha 0 --beta 0 --gamma 0");
-  for (const auto* widths : {&encoder_widths, &decoder_widths})
+  for (const auto* widths : {&encoder_widths, &decoder_widths, &joint_widths})
     for (const auto& text : *widths)
       if (!trim(text).empty()) resolve_width(text, 1, 1, 1);  // none: a single linear layer
 }

@@ -16,7 +16,7 @@
 namespace lacuna {
 
 // What is chosen by name, and the names (base/options.h).
-enum class Fusion { mean, early };
+enum class Fusion { mean, early, both };
 enum class MaskStart { all, paper, authors };
 enum class MaskLength { exact, inclusive };
 enum class GraphForm { trace, pairwise };
@@ -25,7 +25,7 @@ enum class ReconstructionTarget { clean, masked };
 enum class LabelWeight { none, sqrt, inverse };
 using Names = std::vector<const char*>;
 inline Names names_of(EndNorm) { return {"layer", "batch", "batch-noise", "batch-present", "none"}; }
-inline Names names_of(Fusion) { return {"mean", "early"}; }
+inline Names names_of(Fusion) { return {"mean", "early", "both"}; }
 inline Names names_of(MaskStart) { return {"all", "paper", "authors"}; }
 inline Names names_of(MaskLength) { return {"exact", "inclusive"}; }
 inline Names names_of(BceForm) { return {"log", "softplus"}; }
@@ -47,7 +47,8 @@ struct MtdOptions {
   double norm_momentum = .1;       // of batch norm's running statistics
   double norm_epsilon = 1e-5;
   std::int64_t channels = 1;    // 2: shared and proprietary
-  Fusion fusion = Fusion::mean;  // mean of the views' embeddings; early: one encoder of all views side by side
+  Fusion fusion = Fusion::mean;  // mean of the views' embeddings; early: one encoder of all views side by side; both
+  std::vector<std::string> joint_widths = {"1024"};  // both: hidden widths of that encoder
   bool gate = true;             // with two channels: σ(Ō)·S̄; otherwise S̄ + Ō
   bool fused_relu = true;       // ReLU on the fused vector before classifier and graph loss
 

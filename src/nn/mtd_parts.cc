@@ -26,7 +26,7 @@ void MtdNetwork<T>::encode(const Batch& batch) {
       m.parts.push_back(part_of(encoder(v, c), m.S[c].view().slice(block.offset, block.rows.size())));
     if (!reads_here(v)) continue;
     const MatrixView<T> X = m.X[v].take(block.total(), shape_.columns[v]);
-    m.gathers.push_back({.source = batch.items->X_on(*ops_, v),
+    m.gathers.push_back({.source = batch.items->rows_on(*ops_, v),
                          .rows = m.rows(block),
                          .hidden = m.fragments_of(block),
                          .background = batch.items->background_on(*ops_, v),
@@ -47,7 +47,7 @@ void MtdNetwork<T>::encode(const Batch& batch) {
   gather_noise();
   forward<T>(*ops_, parameters_, m.forwards, options_.hidden_dropout, {batch.seed, batch.step, 0, {}});
   norm_forward<T>(*ops_, end_norm_, m.norms, norm_);
-  ranks().exchange(m.parts);  // from here on every rank has all embeddings
+  ranks().exchange(m.parts, Ranks::embeddings);  // from here on every rank has all of them
 }
 
 // The k-th missing instance of a view in the batch gets row k of the view's noise, which is drawn once.
@@ -59,7 +59,7 @@ void MtdNetwork<T>::gather_noise() {
     const auto& block = m.blocks[v];
     if (block.noise == 0 || !reads_here(v)) continue;
     const MatrixView<T> X = m.X[v].take(block.total(), shape_.columns[v]);
-    m.gathers.push_back({.source = m.noise[v].view(),
+    m.gathers.push_back({.source = RowSource(m.noise[v].view()),
                          .rows = m.parcel.at(m.noise_piece).first(block.noise),
                          .out = X.slice(block.rows.size(), block.noise)});
   }
@@ -169,7 +169,7 @@ void MtdNetwork<T>::decode(const Batch& batch, const UpdateRule& rule, double* v
     const MatrixView<T> input = D.slice(block.offset, r), reconstruction = m.reconstruction[v].take(r, d);
     const MatrixView<T> target = clean ? m.target[v].take(r, d) : m.X[v].take(r, d);
     if (clean)
-      m.gathers.push_back({.source = batch.items->X_on(*ops_, v), .rows = m.rows(block), .out = target});
+      m.gathers.push_back({.source = batch.items->rows_on(*ops_, v), .rows = m.rows(block), .out = target});
     m.forwards.push_back({&views_[v].decoder, input, nullptr, &m.decoders[v], {}, reconstruction});
     m.reconstructions.push_back({target, reconstruction, values + v});
     m.backwards.push_back({&views_[v].decoder, input, nullptr, &m.decoders[v], 0, reconstruction,
@@ -179,7 +179,7 @@ void MtdNetwork<T>::decode(const Batch& batch, const UpdateRule& rule, double* v
   forward<T>(*ops_, parameters_, m.forwards, 0, {});
   ops_->reconstruction_loss(m.reconstructions, b, options_.gamma);
   backward<T>(*ops_, parameters_, m.backwards, 0, rule);
-  ranks().exchange(m.parts);
+  ranks().exchange(m.parts, Ranks::gradients);
   if (fused) {
     ops_->collect(dD, target_slots, Share::sum, true, m.dF.view().top(b));
   } else {
@@ -219,7 +219,7 @@ void MtdNetwork<T>::classify_views(const Batch& batch, const UpdateRule& rule, d
   }
   if (rate > 0) ops_->dropout(rate, m.dropouts);
   ops_->linear_forward(m.classifiers);
-  ranks().exchange(m.parts);  // the loss is one number over all views
+  ranks().exchange(m.parts, Ranks::logits);  // the loss is one number over all views
   ops_->view_loss(m.logits.view().top(b), labels(batch), m.slots_of(m.slots_piece), options_.view_teacher,
                   options_.view_weight, m.view_logits.view().top(N), value);
   ops_->linear_backward(m.classifiers_back, rule);
@@ -318,7 +318,7 @@ void MtdNetwork<T>::embed(const Items& items, std::size_t begin, std::size_t cou
       e.parts.push_back(part_of(encoder(v, c), e.S[c].view().slice(offset, r)));
     if (!encodes_here(v)) continue;
     const MatrixView<T> X = e.input[at].take(r, shape_.columns[v]);
-    e.gathers.push_back({.source = items.X_on(*ops_, v),
+    e.gathers.push_back({.source = items.rows_on(*ops_, v),
                          .rows = e.parcel.at(e.pieces[v]),
                          .background = items.background_on(*ops_, v),
                          .out = X,
@@ -334,7 +334,7 @@ void MtdNetwork<T>::embed(const Items& items, std::size_t begin, std::size_t cou
     if (!e.together) hand_out();
   }
   if (e.together) hand_out();
-  ranks().exchange(e.parts);
+  ranks().exchange(e.parts, Ranks::validation);
 }
 
 // S, O -> F -> Z -> logits of rows whose views are at the given slots of the stacks. Returns Z.

@@ -58,8 +58,7 @@ void CpuOps::gather(std::span<const GatherJob<float>> jobs) const {
         std::ranges::fill(to, 0.f);
         return;
       }
-      const auto from = job.source.row(job.rows[r]);
-      std::copy(from.begin(), from.end(), to.begin());
+      job.source.copy(job.rows[r], to);
       if (!job.hidden.empty()) std::fill(to.begin() + job.hidden[r].begin, to.begin() + job.hidden[r].end, 0.f);
       if (!job.factors.empty())
         for (float& x : to) x *= job.factors[r];

@@ -43,7 +43,7 @@ struct CpuWeights final : Form {
   PackedWeights packed;
 };
 
-class CpuOps final : public CpuLosses {
+class CpuOps : public CpuLosses {
  public:
   explicit CpuOps(Precision precision) : precision_(precision) {}
 

@@ -29,6 +29,7 @@
 #include "base/matrix.h"
 #include "ops/engine.h"
 #include "ops/kinds.h"
+#include "ops/row_source.h"
 #include "ops/update.h"
 
 namespace lacuna {
@@ -96,7 +97,7 @@ using FormPointer = std::unique_ptr<Form>;
 // of `out` beyond the positions are zeroed; a list of fragments has one for each of them too.
 template <class T>
 struct GatherJob {
-  MatrixView<const float> source;
+  RowSource source;
   std::span<const std::uint32_t> rows;
   std::span<const Fragment> hidden = {};    // empty: nothing is hidden
   std::span<const float> factors = {};      // empty: as they are

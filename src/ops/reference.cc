@@ -10,14 +10,18 @@ namespace lacuna {
 
 template <class T>
 void ReferenceOps<T>::gather(std::span<const GatherJob<T>> jobs) const {
-  for (const auto& job : jobs)
-    for (std::size_t r = 0; r < job.out.rows; ++r)
+  for (const auto& job : jobs) {
+    std::vector<float> row(job.out.cols);
+    for (std::size_t r = 0; r < job.out.rows; ++r) {
+      if (r < job.rows.size()) job.source.copy(job.rows[r], row);
       for (std::size_t j = 0; j < job.out.cols; ++j) {
         const bool masked = !job.hidden.empty() && job.hidden[r].begin <= j && j < job.hidden[r].end;
         T& x = job.out(r, j);
-        x = r >= job.rows.size() || masked ? T(0) : static_cast<T>(job.source(job.rows[r], j));
+        x = r >= job.rows.size() || masked ? T(0) : static_cast<T>(row[j]);
         if (!job.factors.empty()) x *= static_cast<T>(job.factors[r]);
       }
+    }
+  }
 }
 
 namespace {

@@ -10,7 +10,8 @@ namespace lacuna {
 
 // Lays the bytes into `folder` as a file of the form and reads it. True if the reader took them. `folder`
 // must exist; the same folder serves many calls. A form is the name of a folder in corpus/: what is not mentioned in
-// fuzz_forms.cc is the ending of a file.
+// fuzz_forms.cc is the ending of a file. With LACUNA_FUZZ_TELL in the environment, what readers refuse is told on the
+// standard error.
 bool fuzz_form(const std::string& form, std::span<const unsigned char> bytes, const std::string& folder);
 
 }  // namespace lacuna

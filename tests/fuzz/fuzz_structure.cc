@@ -170,6 +170,21 @@ std::optional<Buffer> change_mat5(const std::uint8_t* data, std::size_t size, un
   return out;
 }
 
+std::optional<Buffer> change_one_file(const std::uint8_t* data, std::size_t size, unsigned choice, Mutate mutate) {
+  const std::string_view text(reinterpret_cast<const char*>(data), size);
+  std::vector<std::size_t> begins = {0};
+  for (auto at = text.find("\n==="); at != text.npos; at = text.find("\n===", at + 1))
+    begins.push_back(std::min(text.find('\n', at + 1), size));  // behind its name
+  const std::size_t k = choice % begins.size(), from = begins[k],
+                    to = k == 0 ? std::min(text.find('\n'), size) : std::min(text.find("\n===", from), size);
+  Buffer inside(data + from, data + std::max(from, to)), out(data, data + from);
+  if (inside.empty()) return {};
+  change(inside, mutate);
+  out.insert(out.end(), inside.begin(), inside.end());
+  out.insert(out.end(), data + std::max(from, to), data + size);
+  return out;
+}
+
 }  // namespace
 
 std::size_t mutate_inside(const std::string& form, std::uint8_t* data, std::size_t size, std::size_t most,
@@ -183,6 +198,8 @@ std::size_t mutate_inside(const std::string& form, std::uint8_t* data, std::size
     changed = change_zip(data, size, choice, mutate);
   else if (form == "mat" || form == "folds-mat")
     changed = change_mat5(data, size, choice, mutate);
+  else if (form == "files")
+    changed = change_one_file(data, size, choice, mutate);
   if (!changed || changed->size() > most) return mutate(data, size, most);
   std::ranges::copy(*changed, data);
   return changed->size();

@@ -5,6 +5,7 @@
 //   .safetensors                 the JSON header, and its length before it
 //   .npz, folds-npz              the bytes of one member, stored, with the sum and the sizes that belong to them
 //   .mat, folds-mat              one compressed element, inflated and deflated again
+//   files                        one of the files, or the line of options before them
 //
 // Other forms have no such structure (text), or none that can be rebuilt here (HDF5): their bytes are changed as they lie.
 #pragma once

@@ -10,7 +10,7 @@ here=$(dirname "$0")
 status=0
 dictionary_of() {
   case $1 in
-    arff|libsvm|mtx|toml|xml|safetensors) echo "$1" ;;
+    arff|files|libsvm|mtx|toml|xml|safetensors) echo "$1" ;;
     jsonl|infer) echo json ;;
     npy|npz|folds-npz) echo npy ;;
     mat|folds-mat) echo mat ;;

@@ -1,0 +1,30 @@
+// Rows that engines gather.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <span>
+
+#include "base/matrix.h"
+
+namespace lacuna {
+
+// A table (n, d) whose rows are read by their numbers. Where they lie as a file has them, row i is row where[i] of it and
+// becomes (x - shift) * scale while it is read, within [0, 1] where it is clamped; a device has rows that need neither.
+struct RowSource {
+  MatrixView<const float> table;
+  std::span<const std::uint32_t> where = {};      // empty: row i is at i
+  std::span<const float> shift = {}, scale = {};  // (d) both, or empty
+  bool clamp = false;
+
+  RowSource() = default;
+  RowSource(MatrixView<const float> rows) : table(rows) {}  // NOLINT: rows that are ready are a source
+  void copy(std::size_t i, std::span<float> to) const {
+    std::ranges::copy(table.row(where.empty() ? i : where[i]), to.begin());
+    for (std::size_t j = 0; j < shift.size(); ++j) to[j] = (to[j] - shift[j]) * scale[j];
+    if (clamp)
+      for (float& x : to) x = std::clamp(x, 0.f, 1.f);
+  }
+};
+
+}  // namespace lacuna
