@@ -116,7 +116,7 @@ std::string bare_words(std::span<const GapFacts> sets) {
   const std::string range =
       number(fewest) == number(most) ? number(most) : number(fewest) + " to " + number(most);
   const std::string tested = sets.size() == 1 ? fmt::format(" of {}", number(sets[0].test_rows)) : "";
-  return fmt::format("{}{} test rows of a repetition have no view and are not scored", range, tested);
+  return fmt::format("{}{} test rows of a repetition without any view and not scored", range, tested);
 }
 
 std::string mask_text(const json& mask, const char* key, const char* fallback) {
