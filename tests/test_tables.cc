@@ -439,8 +439,7 @@ TEST_F(Tables, OutputsNeverReplaceInputs) {
   // A dataset.toml names files that lie anywhere.
   put("d/dataset.toml", fmt::format("[[views]]\nname = \"rna\"\nfile = \"{}\"\n[labels]\nfile = \"{}\"\n",
                                     path("f/rna.csv"), path("f/labels.csv")));
-  expect_refused({"train", path("d"), "--method", "prior", "--out", path("f/rna.csv")},
-                 "was read by this command");
+  expect_refused({"train", path("d"), "--method", "prior", "--out", path("f/rna.csv")}, "not replaced");
   expect_refused({"data", "convert", path("d"), path("d")}, "not replaced");
 }
 
