@@ -199,10 +199,11 @@ TEST_P(Agreement, Rows) {
   for (const int kind : {0, 1, 2, 3})
     compare("gather", [&](Bench& e) {
       GatherJob<float> job{
-          .source = e.in(X), .rows = e.in(cut(rows, kind == 3 ? n : n + 1)), .out = e.out(start)};
+          .source = RowSource(e.in(X)), .rows = e.in(cut(rows, kind == 3 ? n : n + 1)), .out = e.out(start)};
       if (kind > 0) job.hidden = e.in(fragments);
       if (kind == 2) job.factors = e.in(factors);
-      const GatherJob<float> jobs[] = {job, {.source = e.in(O), .rows = e.in(cut(rows, n)), .out = e.out(O)}};
+      const GatherJob<float> jobs[] = {
+          job, {.source = RowSource(e.in(O)), .rows = e.in(cut(rows, n)), .out = e.out(O)}};
       e.ops.gather(jobs);
     });
   for (const Share share : {Share::sum, Share::mean})

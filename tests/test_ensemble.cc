@@ -196,8 +196,9 @@ TEST(Ensemble, OwnSoftLabelsAreResumed) {
                           {"label-weight", "inverse"},
                           {"fusion", "early"},
                           {"gamma", "0"},
-                          {"precision", "bf16"}};
-  for (const Settings& settings : {Settings(), linked, early}) {
+                          {"precision", "bf16"}},
+                 both = {{"fusion", "both"}, {"joint-widths", "8"}};
+  for (const Settings& settings : {Settings(), linked, early, both}) {
     const auto make = [&] {
       Model model = small_model("best", "1");
       for (const auto& [name, value] : {std::pair{"epochs", "6"}, {"guess-from", "1"}, {"guess-every", "3"}})

@@ -471,7 +471,7 @@ TEST(ItemsAway, ViewsThatDoNotFitStayInMappedMemory) {
     const Elsewhere engine(room);
     const Items copy = items;
     for (std::size_t v = 0; v < 3; ++v) {
-      const MatrixView<const float> X = copy.X_on(engine, v);
+      const MatrixView<const float> X = copy.rows_on(engine, v).table;
       ASSERT_EQ(X.rows, 37u);
       for (std::size_t r = 0; r < X.rows; ++r)
         EXPECT_TRUE(std::ranges::equal(X.row(r), items.X[v].row(r))) << room << " view " << v << " row " << r;

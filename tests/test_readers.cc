@@ -352,7 +352,7 @@ TEST_F(SmallFiles, DamageIsToldWithItsPlace) {
               "line 3: '3' is no row (1 to 2)");
   expect_part(refused(put("a.npz", "PK")), "no end record");
   expect_part(refused(put("a.mat", "short")), "5 bytes");
-  expect_part(refused(put("inf.csv", "a,b\n1,inf\n")), "row 0, column 1");
+  expect_part(refused(put("inf.csv", "a,b\n1,inf\n")), "row 0, column 'b'");
   std::filesystem::create_directories(folder_ / "set");
   const std::string toml =
       put("set/dataset.toml", "[[views]]\nname = \"v\"\nfile = \"v.csv\"\nheder = true\n");

@@ -129,12 +129,14 @@ TEST(Tables, FourFormsOfOneTable) {
                     .header = {"method", "AP"},
                     .rows = {},
                     .rules = {},
-                    .notes = {}};
+                    .notes = {},
+                    .origin = {{"protocol", "strict"}, {"seed", "1"}}};
   TableCell best = TableCell::number(.41549, 3);
   best.deviation = .0078;
   best.best = true;
   table.rows = {{"a,\"b\"", best}, {"c_d", TableCell::number(std::nan(""), 3)}};
-  EXPECT_EQ(table.csv(), "method,AP,AP sd\n\"a,\"\"b\"\"\",0.41549,0.0078\nc_d,,\n");
+  EXPECT_EQ(table.csv(),
+            "method,AP,AP sd,protocol,seed\n\"a,\"\"b\"\"\",0.41549,0.0078,strict,1\nc_d,,,strict,1\n");
   EXPECT_NE(table.markdown().find("| a,\"b\" | **0.415 ± 0.008** |"), std::string::npos);
   EXPECT_NE(table.markdown().find("| c\\_d | - |"), std::string::npos);
   EXPECT_NE(table.latex().find("a,\"b\" & \\textbf{0.415}$_{0.008}$ \\\\"), std::string::npos);

@@ -103,24 +103,33 @@ void run_apart(const PlannedCell& cell, const BenchOptions& bench) {
     fail(Exit::failed, "the process of {} was ended by signal {}", cell.spec.method.text(), WTERMSIG(status));
 }
 
-void print_timing(const ExperimentResults& results) {
-  for (const auto& data : results.data) {
-    const ResultTable timing = timing_table(results, data);
-    TextTable table(timing.header);
-    for (const auto& cells : timing.rows) {
-      std::vector<std::string> row;
-      for (const auto& cell : cells) row.push_back(cell.text);
-      table.add(row);
-    }
-    fmt::print("{}\n{}", timing.caption, table.text());
-    for (const auto& note : timing.notes) fmt::print("{}\n", note);
-    fmt::print("\n");
+void print_table(const ResultTable& shown) {
+  TextTable table(shown.header);
+  for (const auto& cells : shown.rows) {
+    std::vector<std::string> row;
+    for (const auto& cell : cells) row.push_back(cell.text);
+    table.add(row);
   }
+  fmt::print("{}\n{}", shown.caption, table.text());
+  for (const auto& note : shown.notes) fmt::print("{}\n", note);
+  fmt::print("\n");
+}
+
+// A table of the page for every data set, or for every method on it.
+void print_own_tables(const ExperimentResults& results) {
+  for (const auto& data : results.data) {
+    if (results.kind == "timing") print_table(timing_table(results, data));
+    if (results.kind == "similarity")
+      for (const auto& method : results.methods)
+        if (const ResultTable table = similarity_table(results, data, method); !table.rows.empty())
+          print_table(table);
+  }
+  fmt::print("{}\n", results.origin_words());
 }
 
 // The results as they stand, for the terminal.
 void print_results(const ExperimentResults& results) {
-  if (results.kind == "timing") return print_timing(results);
+  if (results.kind == "timing" || results.kind == "similarity") return print_own_tables(results);
   std::size_t repetitions = 0;
   for (const auto& data : results.data) {
     std::vector<std::string> header = {data.name};
@@ -157,6 +166,9 @@ void print_results(const ExperimentResults& results) {
     std::fputs((table.text() + "\n").c_str(), stdout);
   }
   if (repetitions > 1) fmt::print("± is the {} over up to {} repetitions.\n", kDeviationWords, repetitions);
+  if (results.kind != "missing")  // whose rows say their own
+    for (const auto& data : results.data) fmt::print("{}: {}.\n", data.name, results.gaps(data));
+  fmt::print("{}\n", results.origin_words());
 }
 
 nlohmann::json results_json(const ExperimentResults& results, const BenchOutcome& outcome) {
@@ -168,9 +180,32 @@ nlohmann::json results_json(const ExperimentResults& results, const BenchOutcome
     if (!cell.error.empty()) entry["error"] = cell.error;
     cells.push_back(std::move(entry));
   }
-  return {
+  nlohmann::json document = {
       {"schema", "lacuna.bench.1"}, {"kind", results.kind},    {"name", results.name}, {"done", outcome.done},
       {"failed", outcome.failed},   {"ran_here", outcome.ran}, {"cells", cells}};
+  for (const char* key : {"protocol", "mask", "folds", "caution"})
+    if (results.header.contains(key)) document[key] = results.header[key];
+  document["seed"] = results.header.at("mask").value("seed", std::uint64_t{1});
+  for (const auto& [key, value] : results.origin())
+    if (key == "version") document[key] = value;
+  for (const auto& data : results.data)
+    document["data"].push_back({{"name", data.name},
+                                {"hash", data.hash},
+                                {"gaps", data.gaps.json()},
+                                {"words", results.gaps(data)}});
+  return document;
+}
+
+// What a reader must know before the first figure: that a protocol leaks, what was left out.
+void announce(std::span<const Plan> plans) {
+  std::vector<std::string> lines;
+  for (const Plan& plan : plans) {
+    lines.push_back(protocol_warning(protocol_from_name(plan.header.at("protocol"))));
+    lines.insert(lines.end(), plan.remarks.begin(), plan.remarks.end());
+  }
+  std::set<std::string> told = {""};
+  for (const auto& line : lines)
+    if (told.insert(line).second) fmt::print(stderr, "{}\n", line);
 }
 
 // What will take more than a quarter of an hour a cell, or more memory than the machine has, is said before it starts.
@@ -262,8 +297,14 @@ void print_forecast(std::span<const Plan> plans, const BenchOptions& bench, Shel
   std::optional<CellStore> store;
   if (std::filesystem::is_directory(bench.out + "/cells")) store.emplace(bench.out);
   const Forecast found = forecast(plans, store ? &*store : nullptr, shelf);
+  const nlohmann::json& header = plans.front().header;
+  const std::string protocol = header.at("protocol"), caution = header.value("caution", "");
+  const auto seed = header.at("mask").at("seed").get<std::uint64_t>();
   if (json) {
-    fmt::print("{}\n", found.json().dump(1));
+    nlohmann::json document = found.json();
+    document["protocol"] = protocol, document["seed"] = seed, document["version"] = LACUNA_VERSION;
+    if (!caution.empty()) document["caution"] = caution;
+    fmt::print("{}\n", document.dump(1));
     return;
   }
   std::string experiment;
@@ -283,6 +324,8 @@ void print_forecast(std::span<const Plan> plans, const BenchOptions& bench, Shel
   }
   print();
   const auto total = found.total();
+  if (!caution.empty()) fmt::print("{}\n", caution);
+  fmt::print("protocol {}, seed {}\n", protocol, seed);
   fmt::print(
       "{}, {} of them done; the others about {} on {} of this kind, at most about {} of memory; "
       "docs/experiments.md says how far such estimates were off\n",
@@ -312,8 +355,8 @@ int run_experiment(Experiment experiment, const Arguments& arguments, const std:
   set_device(parse_device(bench.device));
   Shelf shelf;
   const Plan plan = make_plan(experiment, bench, command_line(verb, arguments), shelf);
-  for (const auto& remark : plan.remarks) fmt::print(stderr, "{}\n", remark);
   const std::span<const Plan> plans(&plan, 1);
+  announce(plans);
   if (dry_run) {
     print_forecast(plans, bench, shelf, json);
     return static_cast<int>(Exit::ok);
@@ -351,7 +394,7 @@ int bench_table(const Arguments& arguments) {
 }
 int bench_complete(const Arguments& arguments) {
   return run_experiment(Experiment::complete, arguments,
-                        "Methods against methods without gaps in views and labels.",
+                        "Methods against methods, with no gaps but those that the data have themselves.",
                         "  lacuna bench complete --data emotions.mat,yeast.mat --repeats 5 --out results\n");
 }
 int bench_ablation(const Arguments& arguments) {
@@ -419,6 +462,7 @@ int bench_paper(const Arguments& arguments) {
   set_device(parse_device(paper.bench.device));
   Shelf shelf;
   const auto plans = paper_plans(paper, command_line("bench paper", arguments), shelf);
+  announce(plans);
   if (dry_run) {
     print_forecast(plans, paper.bench, shelf, json);
     return static_cast<int>(Exit::ok);
@@ -491,7 +535,7 @@ int bench_cell(const Arguments& arguments) {
 }
 
 int bench_rerun(const Arguments& arguments) {
-  std::string cell, data;
+  std::string cell, data, folds;
   int thread_count = 0;
   Options options;
   options.add("cell", cell, "the folder of a finished cell: DIR/cells/ID")
@@ -499,6 +543,7 @@ int bench_rerun(const Arguments& arguments) {
       .metavar("CELL")
       .required();
   options.add("data", data, "where the data set is now, if it has moved").metavar("PATH");
+  options.add("folds", folds, "where the folds file is now, if it has moved").metavar("FILE");
   options.add("threads", thread_count, "threads, 0 = all; the result does not depend on it").range(0, 1024);
   parse_or_help(options, arguments, "bench rerun",
                 "Runs one cell again and says whether the result is the same, byte for byte. Exit code 0: "
@@ -512,13 +557,27 @@ int bench_rerun(const Arguments& arguments) {
   if (stored_spec.is_null())
     fail(Exit::usage, "{} is not the folder of a finished cell (it has no spec.json)", cell);
   CellSpec spec = CellSpec::from_json(stored_spec);
+  if (!folds.empty() && spec.folds.file.empty())
+    fail(Exit::usage, "--folds has no effect: the gaps of this cell were drawn, not read from a file");
   if (!data.empty()) spec.data.path = data;
+  if (!folds.empty()) spec.folds.file = folds;
+  for (const auto& [flag, file] : {std::pair("data", spec.data.path), std::pair("folds", spec.folds.file)})
+    if (!file.empty() && !fs::exists(file))
+      fail(Exit::data,
+           "{}: the cell was run on it, and there is no such file or folder; --{} PATH says where it is now",
+           file, flag);
   set_device(parse_device(stored_spec.value("device", "cpu")));
   Shelf shelf;
   const std::string found = shelf.data(spec.data).hash, wanted = stored_spec.at("data").value("hash", "");
   if (found != wanted)
     fail(Exit::data, "{}: its content is not what the cell was run on (hash {}, then {})", spec.data.path,
          found.substr(0, 16), wanted.substr(0, 16));
+  if (const std::string now = fold_hash(shelf.folds(spec.data, spec.folds), spec.fold),
+      then = stored_spec.at("folds").value("hash", now);
+      now != then)
+    fail(Exit::data,
+         "repetition {} has other gaps or another split than the cell was run on (hash {}, then {})",
+         spec.fold + 1, now.substr(0, 16), then.substr(0, 16));
   catch_signals();
   const CellFiles files = run_cell(spec, shelf);
   const nlohmann::json before = read_json(folder.string() + "/result.json");

@@ -164,6 +164,9 @@ void Outcome::write_page(const std::string& command) const {
                 {"unknown true labels", fmt::format("{:.1f} %", 100 * unknown)}};
   page.metrics = metrics_json(metrics);
   page.metrics_part = source.has_folds() ? flags.part : "scored";
+  if (source.has_folds()) page.facts.emplace_back("protocol", flags.source.protocol);
+  if (source.protocol() == Protocol::authors)
+    page.caution = fmt::format("Mind: {}.", protocol_warning(source.protocol()));
   page.details = prediction_details(scores, truth, yes, names, probabilities);
   write_model_report(page, flags.report);
 }
@@ -188,6 +191,8 @@ nlohmann::json Outcome::document() const {
     document["fold"] = flags.source.fold;
     document["part"] = flags.part;
     document["protocol"] = flags.source.protocol;
+    if (const std::string warning = protocol_warning(source.protocol()); !warning.empty())
+      document["leaks"] = warning;
   }
   if (flags.per_label) {
     auto& list = document["per_label"] = nlohmann::json::array();
@@ -263,6 +268,7 @@ int evaluate(const Arguments& arguments) {
          flags.source.path);
   set_threads(flags.threads);
   const Source source(flags.source);
+  if (const std::string warning = protocol_warning(source.protocol()); !warning.empty()) tell("", {warning});
   const Dataset& data = source.data();
   if (data.labels.empty()) fail(Exit::data, "{} has no labels to compare with", flags.source.path);
   const Selection selection = source.part(part_from_name(flags.part));

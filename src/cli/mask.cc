@@ -6,7 +6,7 @@
 #include "base/text.h"
 #include "cli/source.h"
 #include "cli/verbs.h"
-#include "data/folds.h"
+#include "data/mechanism.h"
 #include "data/rates.h"
 #include "data/readers.h"
 
@@ -81,6 +81,8 @@ int data_mask(const Arguments& arguments) {
       .metavar("OUT")
       .required();
   flags.mask.declare(options);
+  for (const auto& rule : options.names())
+    if (rule != "data" && rule != "out") options.find(rule)->excludes("from");
   options
       .add("from", flags.from,
            "draw nothing: take the folds of this file, show their rates, write them to OUT")
@@ -97,6 +99,7 @@ int data_mask(const Arguments& arguments) {
       "  lacuna data mask photos.npz folds.npz\n"
       "  lacuna data mask photos.npz folds.mat --missing-views .3 --missing-labels .7 --repeats 5 --seed 7\n"
       "  lacuna data mask corel5k_six_view.mat folds.npz --from their_folds.mat\n");
+  refuse_idle(options, flags.mask);
   const Dataset data = load_dataset(flags.data, flags.read);
   check_writable(flags.out);
   Folds folds = flags.from.empty() ? make_folds(data, flags.mask) : read_folds(flags.from);

@@ -358,6 +358,9 @@ int predict(const Arguments& arguments) {
   set_device(parse_device(flags.device));
   share_machine(ranks, flags.threads, flags.device);
   const Model model = load_model(flags.model, flags.precision);
+  const auto leaks = model.notes().find("leaks");
+  if (leaks != model.notes().end() && ranks.leads() && !flags.quiet)
+    tell(flags.model, {"was trained so: " + leaks->get<std::string>()});
   if (flags.calibrated && model.calibration().empty())
     fail(Exit::mismatch,
          "{}: has no calibration: it was trained without validation rows that have known labels",
@@ -377,6 +380,7 @@ int predict(const Arguments& arguments) {
                                {"without_view", tally.without_view},
                                {"bad_lines", tally.bad_lines},
                                {"seconds", tally.seconds}};
+    if (leaks != model.notes().end()) document["leaks"] = *leaks;
     if (flags.known_labels)
       document["known_labels"] = {{"items", tally.known}, {"links", model.label_links().about()}};
     fmt::print("{}\n", document.dump(2));

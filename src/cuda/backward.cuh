@@ -159,20 +159,28 @@ __global__ void __launch_bounds__(kStreamThreads, 1)
 #pragma unroll
             for (int term = 0; term < terms; ++term) a[term][g][c] = terms == 1 ? pack(low, high) : take_term(low, high);
           }
+        // 16 rows of the batch at a time: 8 rows and 32 places of each of two fetches, or 16 and 16 of one.
 #pragma unroll
-        for (int n = 0; n < row_tiles * 2; n += 3 - kGroups) {  // 8 rows of the batch and 32 places, or 16 and 16
+        for (int n = 0; n < row_tiles * 2; n += 2) {
           if (n >= eights) break;
-          std::uint32_t b[terms][4];
+          std::uint32_t b[kGroups][terms][4];
 #pragma unroll
-          for (int term = 0; term < terms; ++term)
-            load_matrices(b[term], sheet(term) + (kGroups == 2 ? (n * 8 + lane % 8) * kPitch + lane / 8 * 8
-                                                               : (n * 8 + lane / 16 * 8 + lane % 8) * kPitch + lane / 8 % 2 * 8));
+          for (int k = 0; k < kGroups; ++k)
+#pragma unroll
+            for (int term = 0; term < terms; ++term)
+              load_matrices(b[k][term], sheet(term) + (kGroups == 2
+                                                           ? ((n + k) * 8 + lane % 8) * kPitch + lane / 8 * 8
+                                                           : (n * 8 + lane / 16 * 8 + lane % 8) * kPitch + lane / 8 % 2 * 8));
 #pragma unroll
           for (int product = 0; product < kProducts<terms>; ++product) {
             const auto& factor = a[left_term<terms>(product)];
-            const auto& rows = b[right_term<terms>(product)];
-            multiply(dX[n], factor[0], rows[0], rows[1]);
-            multiply(dX[n + 2 - kGroups], factor[kGroups - 1], rows[2], rows[3]);
+            const int term = right_term<terms>(product);
+            multiply(dX[n], factor[0], b[0][term][0], b[0][term][1]);
+            multiply(dX[n + 1], factor[0], b[kGroups - 1][term][4 - 2 * kGroups], b[kGroups - 1][term][5 - 2 * kGroups]);
+            if constexpr (kGroups == 2) {
+              multiply(dX[n], factor[1], b[0][term][2], b[0][term][3]);
+              multiply(dX[n + 1], factor[1], b[1][term][2], b[1][term][3]);
+            }
           }
         }
       }
@@ -180,20 +188,21 @@ __global__ void __launch_bounds__(kStreamThreads, 1)
 #pragma unroll
       for (int t = 0; t < row_tiles; ++t) {
         if (t >= tiles) break;
+        std::uint32_t b[kGroups][terms][4];
 #pragma unroll
-        for (int g = 0; g < kGroups; ++g) {
-          std::uint32_t b[terms][4];
+        for (int g = 0; g < kGroups; ++g)
 #pragma unroll
           for (int term = 0; term < terms; ++term)
             load_matrices_transposed(
-                b[term], sheet(term) + (t * 16 + lane / 8 % 2 * 8 + lane % 8) * kPitch + g * 16 + lane / 16 * 8);
+                b[g][term], sheet(term) + (t * 16 + lane / 8 % 2 * 8 + lane % 8) * kPitch + g * 16 + lane / 16 * 8);
 #pragma unroll
-          for (int product = 0; product < kProducts<terms>; ++product) {
-            const auto& rows = b[right_term<terms>(product)];
+        for (int product = 0; product < kProducts<terms>; ++product)
+#pragma unroll
+          for (int g = 0; g < kGroups; ++g) {
+            const auto& rows = b[g][right_term<terms>(product)];
             multiply(dW[g][0], Xt[left_term<terms>(product)][t], rows[0], rows[1]);
             multiply(dW[g][1], Xt[left_term<terms>(product)][t], rows[2], rows[3]);
           }
-        }
       }
       float others[kGroups][2][3][4];
 #pragma unroll

@@ -59,6 +59,21 @@ void draw_by_value(const Dataset& data, std::size_t v, double strength, std::vec
   for (std::size_t k = 0; k < rows.size(); ++k) rows[k] = keys[k].second;
 }
 
+void refuse_idle(Options& flags, const MaskOptions& mask) {
+  const auto idle = [&](const char* flag, bool has_effect, const std::string& why) {
+    if (!has_effect && flags.find(flag)->given) fail(Exit::usage, "--{} has no effect: {}", flag, why);
+  };
+  const bool pattern = mask.mechanism == "pattern";
+  idle("missing-views", !pattern,
+       "--mechanism pattern hides views by the shares of --patterns; leave it out");
+  idle("patterns", pattern,
+       fmt::format("it belongs to --mechanism pattern, and the mechanism is {}", mask.mechanism));
+  idle("strength", mask.mechanism == "mnar",
+       fmt::format("it belongs to --mechanism mnar, and the mechanism is {}", mask.mechanism));
+  idle("scope", mask.test_views != "complete",
+       "with --test-views complete only training rows lose views, exactly their share of each; leave it out");
+}
+
 std::vector<Pattern> parse_patterns(const std::vector<std::string>& texts, const Dataset& data) {
   std::vector<std::string> names;
   for (const auto& view : data.views) names.push_back(view.name);

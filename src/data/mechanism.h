@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "base/random.h"
-#include "data/dataset.h"
+#include "data/folds.h"
 
 namespace lacuna {
 
@@ -21,6 +21,8 @@ struct Pattern {
   std::vector<std::size_t> views;  // that its items keep
   double share = 0;                // of the items
 };
+// Exit::usage where a flag was given that the mechanism or the views of test rows leave without effect.
+void refuse_idle(Options& flags, const MaskOptions& mask);
 // "rna+image=.5": views and share of a group. Exit::usage where a view is unknown or the shares are not 1.
 std::vector<Pattern> parse_patterns(const std::vector<std::string>& texts, const Dataset& data);
 // Sets W (n, m) for the rows: each gets a pattern at random, in exact shares. An item that has none of its

@@ -469,9 +469,10 @@ std::vector<Preparation> Preparation::fit(const Selection& train, const std::vec
   }
   std::ranges::stable_sort(fits, std::ranges::greater(), &One::work);
   parallel_for(fits.size(), 1, [&](std::size_t begin, std::size_t end) {
+    Room room;
     for (std::size_t k = begin; k < end; ++k) {
       const auto& [f, v, work] = fits[k];
-      all[f].views_[v] = fit_view(train, v, kinds[f][v], forms[f]);
+      all[f].views_[v] = fit_view(train, v, kinds[f][v], forms[f], room);
     }
   });
   return all;

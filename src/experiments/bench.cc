@@ -1,6 +1,7 @@
 #include "experiments/bench.h"
 
 #include "base/error.h"
+#include "data/mechanism.h"
 #include "experiments/cell.h"
 #include "experiments/published.h"
 #include "experiments/shard.h"
@@ -133,7 +134,7 @@ void BenchOptions::settle(Options& o) {
     Shard::parse(shard);  // said now what is wrong with it, not when the data have been read
     resume = true;        // parts begin in any order
   }
-  if (folds.empty()) return;
+  if (folds.empty()) return refuse_idle(o, mask);
   MaskOptions unused;
   Options rules;
   unused.declare(rules);

@@ -9,6 +9,7 @@
 #include "base/files.h"
 #include "base/text.h"
 #include "data/rates.h"
+#include "experiments/gap_facts.h"
 #include "experiments/given_settings.h"
 #include "experiments/published.h"
 #include "experiments/settings_file.h"
@@ -60,6 +61,15 @@ class Planner {
         (options.mask.missing_views > 0 || options.mask.missing_labels > 0))
       fail(Exit::usage,
            "bench complete is without gaps; bench table takes --missing-views and --missing-labels");
+    if (options.folds.empty() && options.mask.mechanism == "pattern") {
+      if (experiment == Experiment::complete)
+        fail(Exit::usage,
+             "--mechanism pattern hides views, and bench complete hides none; bench table takes it");
+      if (experiment == Experiment::missing)
+        fail(Exit::usage,
+             "bench missing hides views at several rates, and --mechanism pattern has none; take mcar or "
+             "mnar");
+    }
     std::map<std::string, int> uses;
     for (const auto& path : options.data) ++uses[shelf.data({path, options.read}).data.name];
     std::set<std::string> used;
@@ -80,6 +90,7 @@ class Planner {
     }
     mask_ = options.mask;
     if (!options.folds.empty()) take_facts();
+    plan.remarks = file_.idle_tables(names_);
   }
 
   // Adds one cell for every repetition of a data set.
@@ -176,21 +187,24 @@ class Planner {
       for (const auto& view : book.data.views)
         views.push_back({{"name", view.name}, {"columns", view.columns()}});
       const Folds& folds = shelf_.folds(data_[d], fold_choice(mask_));
-      const bool authors = options_.protocol == "authors";
-      const std::size_t tested = book.data.rows - folds.train_rows() - (authors ? 0 : folds.val_rows());
+      const Protocol protocol = protocol_from_name(options_.protocol);
+      const std::size_t tested =
+          book.data.rows - folds.train_rows() - (protocol == Protocol::authors ? 0 : folds.val_rows());
       double positives = 0;
       for (std::size_t i = 0; i < book.data.rows; ++i)
         for (std::size_t j = 0; j < book.data.label_count(); ++j) positives += book.data.labels(i, j) == 1;
       const auto rows = static_cast<double>(book.data.rows);
-      data.push_back({{"name", names_[d]},
-                      {"path", data_[d].path},
-                      {"hash", book.hash},
-                      {"rows", book.data.rows},
-                      {"labels", book.data.label_count()},
-                      {"cardinality", positives / rows},
-                      {"train", static_cast<double>(folds.train_rows()) / rows},
-                      {"test", static_cast<double>(tested) / rows},
-                      {"views", views}});
+      data.push_back(
+          {{"name", names_[d]},
+           {"path", data_[d].path},
+           {"hash", book.hash},
+           {"rows", book.data.rows},
+           {"labels", book.data.label_count()},
+           {"cardinality", positives / rows},
+           {"train", static_cast<double>(folds.train_rows()) / rows},
+           {"test", static_cast<double>(tested) / rows},
+           {"gaps", measure_gaps(book.data, folds, static_cast<std::size_t>(mask_.repeats), protocol).json()},
+           {"views", views}});
     }
     for (const auto& method : methods_) {
       const Traits traits = make_method(method.name)->traits();
@@ -344,9 +358,12 @@ std::string difference(const json& before, const json& now) {
         std::pair("protocol", "another protocol"), std::pair("folds", "another folds file"),
         std::pair("mask", "other gaps, splits or repetitions"), std::pair("metric", "another metric"),
         std::pair("level", "another level"), std::pair("cells", "settings that ask for other cells")}) {
-    const json was = before.value(key, json()), is = now.value(key, json());
-    if (was == is) continue;
+    json was = before.value(key, json()), is = now.value(key, json());
     const std::string name = key;
+    if (name == "data")  // what was measured follows from the rest, and older plans have none of it
+      for (json* list : {&was, &is})
+        for (auto& one : *list) one.erase("gaps");
+    if (was == is) continue;
     if (name == "data" || name == "methods") {
       const char* inner = name == "data" ? "path" : "key";
       return fmt::format("{} ({}; now {})", words, names(was, inner), names(is, inner));

@@ -35,7 +35,15 @@ std::string ReportSink::unique(const std::string& folder, const std::string& nam
   return directory_ + result;
 }
 
-void ReportSink::table(const ResultTable& table, std::size_t shown) {
+void ReportSink::of(const ExperimentResults* results) {
+  origin_.clear(), origin_words_.clear();
+  if (results != nullptr) origin_ = results->origin(), origin_words_ = results->origin_words();
+}
+
+void ReportSink::table(const ResultTable& given, std::size_t shown) {
+  ResultTable table = given;
+  table.origin = origin_;
+  if (!origin_words_.empty()) table.caption += " " + origin_words_;
   if (!directory_.empty()) {
     const std::string path = unique("tables", table.name);
     ResultTable file = table;
@@ -45,13 +53,8 @@ void ReportSink::table(const ResultTable& table, std::size_t shown) {
     write_text(path + ".csv", file.csv());
     write_text(path + ".tex", file.latex());
   }
-  if (table.rows.size() <= shown) {
-    page_.table(table);
-    return;
-  }
-  ResultTable part = table;
-  part.rows.resize(shown);
-  page_.table(part);
+  if (table.rows.size() > shown) table.rows.resize(shown);
+  page_.table(table);
 }
 
 void ReportSink::warn(const std::string& words) {
@@ -79,10 +82,6 @@ TableCell mean_cell(const std::vector<double>& values, int digits) {
   TableCell cell = TableCell::number(mean(values), digits);
   if (values.size() > 1) cell.deviation = deviation(values);
   return cell;
-}
-
-std::string percent(double share) {
-  return fmt::format("{:g} %", std::round(share * 1000) / 10);
 }
 
 namespace {
@@ -145,109 +144,10 @@ std::string overview(const std::vector<ExperimentResults>& all) {
   text += fmt::format(
       " {} of {} cells are done and {} failed, in {} of computing{}.", done, seen.size(), failed,
       duration_text(seconds),
-      main.header.value("protocol", "strict") == "authors"
+      main.protocol() == Protocol::authors
           ? "; the protocol is that of the authors' program, which lets validation rows into the test"
           : "");
   return text;
-}
-
-ResultTable data_table(const std::vector<ExperimentResults>& all) {
-  ResultTable table;
-  table.name = "data";
-  table.caption = "The data sets.";
-  table.header = {"data", "rows", "labels", "labels a row", "views (columns)", "content hash"};
-  std::set<std::string> seen;
-  for (const auto& results : all)
-    for (const auto& data : results.data) {
-      if (!seen.insert(data.hash).second) continue;
-      std::string views;
-      for (const auto& [name, columns] : data.views)
-        views += fmt::format("{}{} ({})", views.empty() ? "" : ", ", name, columns);
-      table.rows.push_back({data.name, TableCell::number(static_cast<double>(data.rows), 0),
-                            TableCell::number(static_cast<double>(data.labels), 0),
-                            TableCell::number(data.cardinality, 2), views, data.hash.substr(0, 16)});
-    }
-  return table;
-}
-
-void show_protocol(const std::vector<ExperimentResults>& all, ReportSink& sink) {
-  Page& page = sink.page();
-  const json& header = all.front().header;
-  const auto& mask = header.at("mask");
-  const bool authors = header.value("protocol", "strict") == "authors";
-  const std::string folds = header.value("folds", "");
-  const std::string hidden = percent(mask.value("missing-views", 0.)),
-                    unknown = percent(mask.value("missing-labels", 0.));
-  const std::string train = percent(mask.value("train", .7)), val = percent(mask.value("val", .15));
-  if (!folds.empty())
-    page.paragraph(
-        fmt::format("Gaps and splits are those of the file {}: {} of the views' instances are hidden and {} "
-                    "of the training rows' "
-                    "known positives, on the average of the repetitions; {} of the rows are for training, {} "
-                    "for validation, the "
-                    "rest for the test.",
-                    folds, hidden, unknown, train, val));
-  else
-    page.paragraph(
-        fmt::format("For each repetition, {} of every view's instances are hidden at random, so that every "
-                    "item keeps at least one view, and {} of "
-                    "each label's positives and of its negatives become unknown. The rows are then put into "
-                    "random order: the first {} are for "
-                    "training, the next {} for validation, the rest for the test.",
-                    hidden, unknown, train, val));
-  page.paragraph(
-      authors ? "Protocol 'authors': the scaler is fitted on all rows, test rows included, and the test rows "
-                "include the validation rows on "
-                "which the epoch was chosen. Figures of this protocol are too good; they serve comparison "
-                "with programs that work so."
-              : "Protocol 'strict': the preparation of the inputs is fitted on observed training instances "
-                "only, the best epoch and all "
-                "thresholds are chosen on validation rows only, and test rows serve nothing but the test.");
-  page.paragraph(
-      "Test rows have missing views too; they are scored against their complete labels. All six metrics are "
-      "'higher is better': AP is "
-      "average precision over each item's ranked labels, 1-HL one minus Hamming loss, 1-RL one minus ranking "
-      "loss, AUC the paper's "
-      "adapted area, 1-OE the share of items whose first label is right, 1-Cov one minus coverage. "
-      "Deviations are population standard "
-      "deviations over repetitions. Ave.R ranks means rounded to three digits and gives ties the best rank, "
-      "as the paper "
-      "that introduced MTD does; Friedman's test ranks the means as they are and gives ties their mean "
-      "rank.");
-  std::vector<std::string> notes;
-  std::map<std::string, std::vector<std::string>> prepared;
-  std::set<std::string> seen;
-  for (const auto& results : all) {
-    for (const auto& method : results.header.at("methods")) {
-      const std::string title = method.at("title");
-      if (!seen.insert(title).second) continue;
-      if (const std::string prepare = method.value("prepare", ""); !prepare.empty() && prepare != "none")
-        prepared[prepare].push_back(title);
-      if (!method.value("multi_view", true))
-        notes.push_back(
-            title +
-            " knows one view only: it is run on each, and the best view is chosen on validation rows.");
-      if (!method.value("missing_views", true) && method.value("multi_view", true))
-        notes.push_back(title +
-                        " cannot miss views: missing instances become the mean of the observed ones.");
-      if (!method.value("missing_labels", true))
-        notes.push_back(title + " cannot miss labels: unknown ones count as negative.");
-      if (method.value("reconstructed", false))
-        notes.push_back(title +
-                        " is our reconstruction from descriptions; its authors' program was not to be had.");
-    }
-    for (const auto& remark : results.header.value("remarks", json::array()))
-      notes.push_back(remark.get<std::string>() + ".");
-  }
-  if (!prepared.empty()) {
-    std::vector<std::string> parts;
-    for (const auto& [kind, who] : prepared) parts.push_back(fmt::format("{} ({})", kind, join(who, ", ")));
-    notes.insert(notes.begin(),
-                 "Inputs are prepared as each method asks, and that is part of what is compared: " +
-                     join(parts, "; ") + ".");
-  }
-  if (!notes.empty()) page.list(notes);
-  sink.table(data_table(all));
 }
 
 void show_reproduction(const std::vector<ExperimentResults>& all, const std::string& directory,
@@ -264,7 +164,7 @@ void show_reproduction(const std::vector<ExperimentResults>& all, const std::str
   ResultTable table;
   table.name = "cells";
   table.caption = "All cells, at every place where they stand.";
-  table.header = {"experiment", "data", "method", "repetition", "AP", "seconds", "cell", "state"};
+  table.header = {"experiment", "protocol", "data", "method", "repetition", "AP", "seconds", "cell", "state"};
   std::set<std::string> seen;
   for (const auto& results : all)
     for (const auto& cell : results.cells) {
@@ -272,8 +172,8 @@ void show_reproduction(const std::vector<ExperimentResults>& all, const std::str
       const std::string place = place_words(cell.place),
                         where = results.name + (place.empty() ? "" : ": " + place);
       table.rows.push_back(
-          {where, cell.data, cell.method, TableCell::number(static_cast<double>(cell.fold + 1), 0),
-           TableCell::number(cell.metric("AP"), 4),
+          {where, protocol_name(results.protocol()), cell.data, cell.method,
+           TableCell::number(static_cast<double>(cell.fold + 1), 0), TableCell::number(cell.metric("AP"), 4),
            cell.run.is_object() ? TableCell::number(cell.run.at("seconds").value("total", 0.), 2)
                                 : TableCell("-"),
            cell.id,
@@ -327,17 +227,26 @@ void show_failures(const std::vector<ExperimentResults>& all, Page& page) {
   }
 }
 
-void begin_part(const ExperimentResults& results, const std::string& heading, Page& page) {
+void begin_part(const ExperimentResults& results, const std::string& heading, ReportSink& sink) {
+  Page& page = sink.page();
+  sink.of(&results);
   page.section(results.name == results.kind ? heading : fmt::format("{} ({})", heading, results.name));
-  if (results.header.value("protocol", "strict") == "authors")
+  if (results.protocol() == Protocol::authors)
     page.paragraph(
         "Protocol of the authors' program: validation rows are inside the test. Compare with nothing else.");
 }
 
+const char* comparison_heading(const ExperimentResults& results) {
+  const auto sets = results.all_gaps();
+  if (std::ranges::all_of(sets, &GapFacts::none)) return "Results without gaps";
+  return std::ranges::any_of(sets, &GapFacts::added) ? "Results with missing data"
+                                                     : "Results with no gaps but those of the data";
+}
+
 void show_experiment(const ExperimentResults& results, ReportSink& sink) {
-  const auto part = [&](const char* heading) { begin_part(results, heading, sink.page()); };
+  const auto part = [&](const char* heading) { begin_part(results, heading, sink); };
   if (results.kind == "table") {
-    part("Results with missing data");
+    part(comparison_heading(results));
     show_comparison(results, sink);
     if (results.methods.size() > 1) {
       part("Significance");
@@ -346,7 +255,7 @@ void show_experiment(const ExperimentResults& results, ReportSink& sink) {
     part("Shape of the results");
     show_radars(results, sink);
   } else if (results.kind == "complete") {
-    part("Results without gaps");
+    part(comparison_heading(results));
     show_radars(results, sink);
     show_comparison(results, sink);
   } else if (results.kind == "ablation") {
@@ -367,6 +276,7 @@ void show_experiment(const ExperimentResults& results, ReportSink& sink) {
 // How the main experiment's methods learned, and single labels of the method that the report looks at most closely.
 void show_closer(const ExperimentResults& main, const CellStore& store, ReportSink& sink) {
   Page& page = sink.page();
+  sink.of(&main);
   if (has_learning(main)) {
     page.section("Learning curves");
     show_learning(main, sink);
@@ -379,7 +289,8 @@ void show_closer(const ExperimentResults& main, const CellStore& store, ReportSi
     const auto cells = main.select(data.name, main.lead().key);
     if (cells.empty() || cells[0]->fold != 0) continue;
     page.heading(data.name);
-    show_details("labels-" + data.name, data.name, store.read(cells[0]->id, "details.json"), sink);
+    show_details("labels-" + data.name, fmt::format("{}, {}, first repetition", data.name, main.lead().title),
+                 store.read(cells[0]->id, "details.json"), sink);
   }
 }
 
@@ -411,8 +322,10 @@ std::string write_report(const std::string& directory) {
   if (const auto* main = first_of(all, {"table", "complete"})) show_closer(*main, store, sink);
   if (const auto* timed = first_of(all, {"timing", "table", "complete"})) {
     page.section("Time and memory");
+    sink.of(timed);
     show_timing(*timed, sink);
   }
+  sink.of(nullptr);  // what follows is about all experiments
   page.section("Protocol");
   show_protocol(all, sink);
   page.section("How to reproduce it");

@@ -66,12 +66,15 @@ class ReportSink {
                   const std::string& content);  // not on the page
   Page& page() { return page_; }
   void warn(const std::string& words);  // on the page now, and below every table that becomes a file
+  void of(
+      const ExperimentResults* results);  // whose tables follow: captions and files say how they came about
 
  private:
   void figure(const std::string& name, const Svg& wide, const Svg& narrow, const std::string& caption);
   std::string unique(const std::string& folder, const std::string& name);
   Page& page_;
-  std::string directory_, caution_;
+  std::string directory_, caution_, origin_words_;
+  std::vector<std::pair<std::string, std::string>> origin_;
   std::set<std::string> used_;
 };
 
@@ -79,12 +82,18 @@ class ReportSink {
 enum class DeviationStyle { subscript, plus_minus };
 std::string stacked_latex(const ExperimentResults& results, DeviationStyle style);
 void show_comparison(const ExperimentResults& results, ReportSink& sink);  // table, complete
+// How repetitions were made, who learned from what, and the data sets with what they lack.
+void show_protocol(const std::vector<ExperimentResults>& all, ReportSink& sink);
 void show_significance(const ExperimentResults& results, ReportSink& sink);
 void show_radars(const ExperimentResults& results, ReportSink& sink);
 bool has_learning(const ExperimentResults& results);  // any method with a course to show
 void show_learning(const ExperimentResults& results, ReportSink& sink);
 void show_ablation(const ExperimentResults& results, ReportSink& sink);
 void show_sensitivity(const ExperimentResults& results, ReportSink& sink);
+// What the maps of channels show, in numbers: mean cosines between kinds of channels, epoch by epoch. No rows where
+// there is nothing yet.
+ResultTable similarity_table(const ExperimentResults& results, const DataInfo& data,
+                             const MethodInfo& method);
 void show_similarity(const ExperimentResults& results, ReportSink& sink);
 void show_missing(const ExperimentResults& results, ReportSink& sink);
 ResultTable timing_table(const ExperimentResults& results, const DataInfo& data);
@@ -99,7 +108,6 @@ Series validation_curve(const nlohmann::json& history, const std::string& metric
 
 // Mean ± deviation of some values as a cell.
 TableCell mean_cell(const std::vector<double>& values, int digits = 3);
-std::string percent(double share);  // "50 %"
 // "; ± is the population standard deviation (divided by n) over 5 repetitions", or that there was one alone.
 std::string spread_words(std::size_t repetitions);
 

@@ -86,10 +86,9 @@ ResultTable data_table(const ExperimentResults& results, const DataInfo& data) {
       table.rows.push_back(std::move(difference));
     }
   }
-  table.caption = fmt::format(
-      "{}, {}: means; the best value of each column is bold, the second best underlined; {}{}.", data.name,
-      results.gaps(), spread_words(repetitions),
-      results.header.value("protocol", "strict") == "authors" ? "; protocol authors, which leaks" : "");
+  table.caption =
+      fmt::format("{}, {}: means; the best value of each column is bold, the second best underlined; {}.",
+                  data.name, results.gaps(data), spread_words(repetitions));
   table.notes.push_back(
       "Ave.R is the mean over the six metrics of a method's rank, by means rounded to three digits; methods "
       "that tie all get "
@@ -183,7 +182,7 @@ void show_radars(const ExperimentResults& results, ReportSink& sink) {
             "the "
             "best at the rim; its name stands above both values. So equal lengths on two axes are not equal "
             "differences.",
-            data.name, results.gaps()));
+            data.name, results.gaps(data)));
     sink.plot(
         results.name + "-dots-" + data.name, dots,
         fmt::format(

@@ -20,8 +20,7 @@ std::string stacked_latex(const ExperimentResults& results, DeviationStyle style
       " population standard deviation over repetitions; bold: best, underlined: second best of the ranked "
       "methods. "
       "Ave.R: average rank over the six metrics, ties with the best rank.";
-  if (results.header.value("protocol", "strict") == "authors")
-    out += " Protocol of the authors' program, which leaks.";
+  out += " " + escape_latex(results.origin_words());
   if (std::any_of(results.methods.begin(), results.methods.end(), [](const auto& m) { return !m.ranked; }))
     out += " $\\dagger$: outside the ranks.";
   if (const std::string caution = results.header.value("caution", ""); !caution.empty())

@@ -104,8 +104,9 @@ void show_wilcoxon(const ExperimentResults& results, const Field& field, ReportS
   ResultTable table;
   table.name = results.name + "-wilcoxon";
   table.caption = fmt::format(
-      "{} against each other method over the data sets: Wilcoxon's signed ranks, p adjusted by Holm.",
-      field.lead->title);
+      "{} of {} against each other method over the data sets, {}: Wilcoxon's signed ranks, p adjusted by "
+      "Holm.",
+      field.metric, field.lead->title, results.gaps());
   table.header = {"against", "wins", "losses", "R+", "R-", "p", "p (Holm)", "significant"};
   for (std::size_t i = 0; i < others.size(); ++i) {
     const auto theirs = column(*others[i]);
@@ -145,10 +146,10 @@ void show_resampled_t(const ExperimentResults& results, const Field& field, cons
   ResultTable table;
   table.name = results.name + "-resampled-t-" + data.name;
   table.caption = fmt::format(
-      "{}: {} against each other method over {} repetitions; t corrected for overlapping training sets, p "
-      "adjusted by "
-      "Holm.",
-      data.name, field.lead->title, ours.size());
+      "{}, {}: {} of {} against each other method over {} repetitions; t corrected for overlapping training "
+      "sets, p "
+      "adjusted by Holm, level {}.",
+      data.name, results.gaps(data), field.metric, field.lead->title, ours.size(), field.level);
   table.header = {"against", "difference", "t", "p", "p (Holm)", "significant"};
   for (std::size_t i = 0; i < others.size(); ++i)
     table.rows.push_back({others[i]->title, TableCell::number(tests[i].difference, 4),

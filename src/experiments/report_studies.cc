@@ -1,9 +1,7 @@
-// One method looked at closely: ablation, sensitivity, channel similarity, and all of them against missing
-// data.
+// One method looked at closely: ablation, sensitivity, and all of them against missing data.
 #include <fmt/core.h>
 
 #include <algorithm>
-#include <array>
 #include <cmath>
 #include <set>
 
@@ -105,8 +103,9 @@ void show_ablation(const ExperimentResults& results, ReportSink& sink) {
         for (auto& cell : italic) cell.theirs = true;
         table.rows.push_back(std::move(italic));
       }
-      table.caption = fmt::format("{}, {}: parts of the network and of its loss added and taken away; {}.",
-                                  data.name, method.title, spread_words(repetitions));
+      table.caption =
+          fmt::format("{}, {}, {}: parts of the network and of its loss added and taken away; {}.", data.name,
+                      method.title, results.gaps(data), spread_words(repetitions));
       table.notes.push_back(
           "s_ch: one channel; d_ch: a shared and a proprietary channel; L_gc: label-guided graph; L_re: "
           "reconstruction; MTD: all "
@@ -238,92 +237,6 @@ void show_sensitivity(const ExperimentResults& results, ReportSink& sink) {
 
 namespace {
 
-// The cosines of one kind ("sample", "mean") at all epochs, as maps beside each other. A channel's cosine with itself
-// is 1 by definition and would leave no colour for the others: it is left out.
-HeatMap similarity_maps(const json& found, const char* what, const std::vector<std::string>& names) {
-  const std::size_t h = names.size();
-  HeatMap map{.title = "Channel similarity by epoch",
-              .value_label = "cosine",
-              .columns = names,
-              .rows = names,
-              .diverging = true,
-              .numbers = false,
-              .width = kFull};
-  Extent sizes;
-  sizes.add(.1);
-  for (const auto& epoch : found.at("epochs")) {
-    HeatMap::Panel panel{fmt::format("after epoch {}", epoch.at("epoch").get<int>()), Matrix<double>(h, h)};
-    for (std::size_t a = 0; a < h; ++a)
-      for (std::size_t b = 0; b < h; ++b) {
-        const auto& value = epoch.at(what)[a][b];
-        panel.values(a, b) = a != b && value.is_number() ? value.get<double>() : kMissing;
-        sizes.add(std::abs(panel.values(a, b)));
-      }
-    map.panels.push_back(std::move(panel));
-  }
-  map.colours = {-sizes.high, sizes.high};
-  return map;
-}
-
-// What the maps show, in numbers: mean cosines between kinds of channels, epoch by epoch.
-ResultTable similarity_table(const json& found, std::size_t views) {
-  ResultTable table;
-  table.header = {"epoch", "shared with shared", "own with own", "shared with own, same view",
-                  "shared with own, other views"};
-  for (const auto& epoch : found.at("epochs")) {
-    std::array<double, 4> sum{}, count{};
-    for (std::size_t a = 0; a < 2 * views; ++a)
-      for (std::size_t b = 0; b < a; ++b) {
-        const auto& value = epoch.at("mean")[a][b];
-        if (!value.is_number()) continue;
-        const bool own_a = a >= views, own_b = b >= views;
-        const std::size_t kind = own_a == own_b ? (own_a ? 1 : 0) : a % views == b % views ? 2 : 3;
-        sum[kind] += value.get<double>();
-        ++count[kind];
-      }
-    std::vector<TableCell> row = {TableCell::number(epoch.at("epoch").get<double>(), 0)};
-    for (std::size_t kind = 0; kind < 4; ++kind)
-      row.push_back(count[kind] > 0 ? TableCell::number(sum[kind] / count[kind], 3) : TableCell("-"));
-    table.rows.push_back(std::move(row));
-  }
-  return table;
-}
-
-}  // namespace
-
-void show_similarity(const ExperimentResults& results, ReportSink& sink) {
-  for (const auto& data : results.data)
-    for (const auto& method : results.methods) {
-      const auto cells = results.select(data.name, method.key);
-      if (cells.empty() || !cells[0]->result.contains("similarity")) continue;
-      const json& found = cells[0]->result["similarity"];
-      if (found.at("epochs").empty()) continue;
-      const std::size_t m = found.at("views").size(), h = found["epochs"][0].at("sample").size();
-      std::vector<std::string> names, views;
-      for (std::size_t v = 0; v < h; ++v) names.push_back(fmt::format("{}{}", v < m ? "S" : "O", v % m + 1));
-      for (std::size_t v = 0; v < m; ++v)
-        views.push_back(fmt::format("{} {}", v + 1, found["views"][v].get<std::string>()));
-      sink.page().heading(fmt::format("{}, {}", data.name, method.title));
-      sink.page().paragraph(fmt::format(
-          "Cosines between channels: S is the shared feature of a view, O its own; views: {}. Blue is alike, "
-          "orange opposite, by the square root of the cosine, so that small ones are seen; grey where there "
-          "is "
-          "nothing to compare, and on the diagonal, which is 1.",
-          join(views, ", ")));
-      const std::string stem = fmt::format("{}-{}", results.name, data.name);
-      for (const auto& [what, words] : {std::pair("sample", "one item with as many views as any"),
-                                        std::pair("mean", "mean over all test items")})
-        sink.plot(fmt::format("{}-{}", stem, what), similarity_maps(found, what, names),
-                  fmt::format("{}, {}.", data.name, words));
-      ResultTable table = similarity_table(found, m);
-      table.name = stem + "-cosines";
-      table.caption = fmt::format("{}: mean cosines over all test items, in numbers.", data.name);
-      sink.table(table);
-    }
-}
-
-namespace {
-
 // The shares at which a figure has no cell though another has: they could not be drawn.
 std::string dropped_rates(const ExperimentResults& results, const std::string& figure, const DataInfo& data) {
   std::set<double> here, all;
@@ -341,11 +254,25 @@ std::string dropped_rates(const ExperimentResults& results, const std::string& f
       join(gone, ", "), data.views.size(), 1 - 1 / static_cast<double>(data.views.size()));
 }
 
+// What is missing besides the gaps that a figure varies.
+std::string beside_words(const ExperimentResults& results, const DataInfo& data, const std::string& figure) {
+  const GapFacts& gaps = data.gaps;
+  std::string text =
+      figure == "labels"
+          ? fmt::format("{} of the views missing throughout", percent(gaps.views))
+          : fmt::format("{} of the training labels missing throughout", percent(gaps.train_labels));
+  if (const double own = figure == "labels" ? gaps.own_labels : gaps.own_views; own > 0)
+    text += fmt::format(", in addition to {} of the {} that the data lack", percent(own), figure);
+  if (const std::string draw = draw_words(results.header, true); !draw.empty()) text += ", " + draw;
+  return text;
+}
+
 ResultTable rates_table(const ExperimentResults& results, const DataInfo& data, const std::string& figure,
                         const std::string& metric) {
   ResultTable table;
   table.name = fmt::format("{}-{}-{}", results.name, data.name, figure);
-  table.caption = fmt::format("{}: {} by share of missing {}; {}.{}", data.name, metric, figure,
+  table.caption = fmt::format("{}: {} by share of {} that is hidden, {}; {}.{}", data.name, metric, figure,
+                              beside_words(results, data, figure),
                               spread_words(repetitions_of(results, data.name, figure)),
                               dropped_rates(results, figure, data));
   table.header = {"method"};
@@ -368,9 +295,9 @@ ResultTable without_table(const ExperimentResults& results, const DataInfo& data
   ResultTable table;
   table.name = fmt::format("{}-{}-without", results.name, data.name);
   table.caption = fmt::format(
-      "{}: {} with one view left out everywhere and no other view hidden; the difference to all views in "
+      "{}: {} with one view left out everywhere and no other view hidden, {}; the difference to all views in "
       "brackets.",
-      data.name, metric);
+      data.name, metric, beside_words(results, data, "views"));
   table.header = {"method"};
   for (const auto& view : left_out) table.header.push_back(view.empty() ? "all views" : "without " + view);
   bool any = false;

@@ -90,7 +90,7 @@ ResultTable timing_table(const ExperimentResults& results, const DataInfo& data)
       "{}, {}: seconds and memory of one repetition with the epochs that ran, preparation of the inputs and "
       "selection "
       "on validation rows included, on {}; {}.",
-      data.name, results.gaps(), machine, spread_words(repetitions));
+      data.name, results.gaps(data), machine, spread_words(repetitions));
   table.notes.push_back(
       "Epochs are epochs or iterations, of all views and members together where a method has several; - "
       "where it "

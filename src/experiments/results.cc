@@ -82,19 +82,37 @@ std::size_t ExperimentResults::failed() const {
   return static_cast<std::size_t>(
       std::count_if(cells.begin(), cells.end(), [](const auto& cell) { return !cell.error.empty(); }));
 }
-std::string ExperimentResults::gaps() const {
-  const json& mask = header.at("mask");
-  const double views = mask.value("missing-views", 0.), labels = mask.value("missing-labels", 0.);
-  if (views == 0 && labels == 0) return "without gaps";
-  const auto percent = [](double share) { return fmt::format("{:g} %", std::round(share * 1000) / 10); };
-  return fmt::format("{} of the views and {} of the training labels missing", percent(views),
-                     percent(labels));
+std::vector<GapFacts> ExperimentResults::all_gaps() const {
+  std::vector<GapFacts> all;
+  for (const auto& one : data) all.push_back(one.gaps);
+  return all;
+}
+
+// The versions are those that ran the cells; more than one where a folder was resumed by another.
+std::vector<std::pair<std::string, std::string>> ExperimentResults::origin() const {
+  std::set<std::string> versions;
+  for (const auto& cell : cells)
+    if (cell.run.is_object()) versions.insert(cell.run.value("version", "?"));
+  if (versions.empty()) versions.insert(LACUNA_VERSION);
+  return {{"protocol", protocol_name(protocol())},
+          {"seed", std::to_string(header.at("mask").value("seed", std::uint64_t{1}))},
+          {"version", join({versions.begin(), versions.end()}, ", ")}};
+}
+
+std::string ExperimentResults::origin_words() const {
+  const auto facts = origin();
+  return fmt::format(
+      "Protocol {}{}, seed {}, Lacuna {}.", facts[0].second,
+      protocol() == Protocol::authors ? " (it leaks: validation rows are inside the test)" : "",
+      facts[1].second, facts[2].second);
 }
 
 const MethodInfo& ExperimentResults::lead() const {
   for (const char* wanted : {"mtd", kDefaultMethod})
     for (const auto& method : methods)
       if (method.name == wanted) return method;
+  for (const auto& method : methods)
+    if (method.ranked) return method;
   return methods.front();
 }
 
@@ -136,6 +154,7 @@ ExperimentResults load_one(const CellStore& store, const std::string& path, Styl
       const json& mask = header.at("mask");  // older files have no shares of their own
       info.train = data.value("train", mask.value("train", .7));
       info.test = data.value("test", 1 - info.train - mask.value("val", .15));
+      info.gaps = data.contains("gaps") ? GapFacts::from_json(data["gaps"]) : GapFacts::asked(mask);
       for (const auto& view : data.at("views")) info.views.emplace_back(view.at("name"), view.at("columns"));
       results.data.push_back(std::move(info));
     }

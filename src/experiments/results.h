@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "base/matrix.h"
+#include "experiments/gap_facts.h"
 #include "experiments/store.h"
 
 namespace lacuna {
@@ -34,6 +35,7 @@ struct DataInfo {
   std::vector<std::pair<std::string, std::size_t>> views;  // name, columns
   double cardinality = 0;                                  // known positive labels a row
   double train = 0, test = 0;                              // shares of the rows in its folds
+  GapFacts gaps = {};                                      // of the repetitions
 };
 
 struct ExperimentResults {
@@ -51,9 +53,16 @@ struct ExperimentResults {
                              const nlohmann::json& where = nlohmann::json::object()) const;
   std::size_t done() const;  // places; a cell may stand at several
   std::size_t failed() const;
-  std::string gaps() const;  // "50 % of the views and 50 % of the training labels missing", "without gaps"
+  // Of one data set, or of all of them: "50 % of the views and 50 % of the training labels missing", "without gaps".
+  std::string gaps(const DataInfo& one) const { return gap_words(std::span(&one.gaps, 1), header); }
+  std::string gaps() const { return gap_words(all_gaps(), header); }
+  std::vector<GapFacts> all_gaps() const;
+  Protocol protocol() const { return protocol_from_name(header.value("protocol", "strict")); }
+  // How the figures came about: {"protocol", "strict"}, {"seed", "1"}, {"version", "0.9.0"}; and as a sentence.
+  std::vector<std::pair<std::string, std::string>> origin() const;
+  std::string origin_words() const;
   // The method that the report looks at most closely: MTD where it takes part (the preset named first), else
-  // our own, else the first.
+  // our own, else the first that is ranked.
   const MethodInfo& lead() const;
 };
 

@@ -1,5 +1,8 @@
 #include "experiments/settings_file.h"
 
+#include <algorithm>
+#include <set>
+
 #include "base/error.h"
 #include "base/text.h"
 #include "experiments/published.h"
@@ -9,7 +12,8 @@ namespace lacuna {
 SettingsFile SettingsFile::read(const std::string& name) {
   SettingsFile file;
   if (name.empty()) return file;
-  file.entries_ = name == "paper" ? parse_config(paper(), "paper.toml") : read_config(name);
+  file.shipped_ = name == "paper";
+  file.entries_ = file.shipped_ ? parse_config(paper(), "paper.toml") : read_config(name);
   for (const ConfigEntry& entry : file.entries_) {
     if (entry.tables.empty() || entry.tables.size() > 2)
       fail(Exit::usage, "{}: '{}' stands in {} tables; [method] or [method.data set] is meant", entry.where,
@@ -24,6 +28,20 @@ SettingsFile SettingsFile::read(const std::string& name) {
     }
   }
   return file;
+}
+
+std::vector<std::string> SettingsFile::idle_tables(const std::vector<std::string>& data) const {
+  std::vector<std::string> idle;
+  if (shipped_) return idle;
+  std::set<std::vector<std::string>> seen;
+  for (const ConfigEntry& entry : entries_) {
+    if (entry.tables.size() < 2 || !seen.insert(entry.tables).second) continue;
+    const std::string& wanted = entry.tables[1];
+    if (std::ranges::any_of(data, [&](const std::string& name) { return same_set(wanted, name); })) continue;
+    idle.push_back(fmt::format("{}: [{}.{}] is for none of the data sets of this run ({}){}", entry.where,
+                               entry.tables[0], wanted, join(data, ", "), did_you_mean(wanted, data)));
+  }
+  return idle;
 }
 
 std::map<std::string, std::string> SettingsFile::find(const MethodChoice& method,

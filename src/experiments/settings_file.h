@@ -20,9 +20,13 @@ class SettingsFile {
 
   // What a method gets on a data set; the data set's own values come before those for all.
   std::map<std::string, std::string> find(const MethodChoice& method, const std::string& data) const;
+  // Tables for data sets that are not among these, each with its line and the nearest name; the shipped file has some
+  // for any run.
+  std::vector<std::string> idle_tables(const std::vector<std::string>& data) const;
 
  private:
   std::vector<ConfigEntry> entries_;
+  bool shipped_ = false;
 };
 
 }  // namespace lacuna

@@ -5,6 +5,7 @@
 #include <limits>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 namespace lacuna {
@@ -30,9 +31,10 @@ struct ResultTable {
   std::string caption;  // one sentence
   std::vector<std::string> header;
   std::vector<std::vector<TableCell>> rows;
-  std::vector<std::size_t> rules;  // a thin line above these rows
-  std::vector<std::string> notes;  // below the table
-  bool filter = false;             // the page offers a filter box
+  std::vector<std::size_t> rules;                           // a thin line above these rows
+  std::vector<std::string> notes;                           // below the table
+  bool filter = false;                                      // the page offers a filter box
+  std::vector<std::pair<std::string, std::string>> origin;  // last columns of the CSV, the same in every row
 
   std::string markdown() const;
   std::string csv() const;  // deviations in columns of their own, full precision
