@@ -318,6 +318,34 @@ TEST(Items, TrainingHidesLabelsTheOthersDoNot) {
   message_of([&] { select_part(data, folds, 2, Part::train); }, Exit::usage);
 }
 
+// Whatever a result depends on is part of the hash that is written beside it.
+TEST(Folds, HashKnowsMasksOrderAndShares) {
+  const Dataset data = small_data(30, 3, 4, 2);
+  MaskOptions options;
+  options.repeats = 2;
+  const Folds folds = make_folds(data, options);
+  const auto changed = [&](auto&& change) {
+    Folds other = folds;
+    change(other);
+    return other.hash() != folds.hash();
+  };
+  EXPECT_TRUE(changed([](Folds& f) { f.folds[1].W(7, 2) ^= 1; }));
+  EXPECT_TRUE(changed([](Folds& f) { f.folds[1].G(7, 3) ^= 1; }));
+  EXPECT_TRUE(changed([](Folds& f) { std::swap(f.folds[0].order[3], f.folds[0].order[29]); }));
+  EXPECT_TRUE(changed([](Folds& f) { f.train_share = .5; }));
+  EXPECT_TRUE(changed([](Folds& f) { f.folds.pop_back(); }));
+  EXPECT_FALSE(changed([](Folds&) {}));
+}
+
+TEST(Folds, OtherViewsOrLabelsAreAMismatch) {
+  MaskOptions options;
+  Folds folds = make_folds(small_data(30, 3, 4, 2), options);
+  const auto views = message_of([&] { check_fit(folds, small_data(30, 2, 4, 2), "f.npz"); }, Exit::mismatch);
+  EXPECT_NE(views.find("3 views, small has 2"), std::string::npos) << views;
+  const auto labels = message_of([&] { check_fit(folds, small_data(30, 3, 5, 2), "f.npz"); }, Exit::mismatch);
+  EXPECT_NE(labels.find("4 labels, small has 5"), std::string::npos) << labels;
+}
+
 TEST(Folds, CompleteTestViewsLeaveGapsToTrainingRows) {
   const Dataset data = small_data(100, 3, 3, 1);
   MaskOptions options;

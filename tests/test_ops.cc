@@ -390,6 +390,12 @@ TEST(Losses, EdgesAreDefined) {
     EXPECT_EQ(value_of([&](double* value) { ops->contrast_loss(zero, zero, slots, {}, 1, dS, dO, value); }),
               0);
     EXPECT_EQ(value_of([&](double* value) { ops->instance_loss(zero, slots, .5, 1, dS, value); }), 0);
+    Matrix<float> nothing(0, 3), of_nothing(0, 3);
+    EXPECT_EQ(value_of([&](double* value) {
+                const ReconstructionJob<float> job{std::as_const(nothing).view(), of_nothing.view(), value};
+                ops->reconstruction_loss({&job, 1}, 0, 1);
+              }),
+              0);
     Matrix<float> views(2, 2);
     EXPECT_TRUE(std::isfinite(
         value_of([&](double* value) { ops->view_loss(logits, labels, slots, .9, 1, views, value); })));

@@ -28,7 +28,7 @@ TARGETS = {
     "src/data/metrics.cc": ["test_metrics"],
     "src/ops/reference_losses.cc": ["test_ops"],
     "src/ops/cpu_losses.cc": ["test_engines"],
-    "src/data/folds.cc": ["test_folds", "test_mechanism", "test_protocol"],
+    "src/data/folds.cc": ["test_folds", "test_folds_file", "test_mechanism", "test_protocol"],
     "src/data/protocol.cc": ["test_protocol"],
     "src/data/rates.cc": ["test_protocol", "test_folds"],
     "src/data/mechanism.cc": ["test_mechanism", "test_folds"],
