@@ -79,6 +79,24 @@ TEST(Division, LoadsAreEvenAndEveryChainHasOneOwner) {
   });
 }
 
+// Decoders wait for encoders: each kind is divided evenly. Three views of six are large.
+TEST(Division, WhatWorksLaterIsDividedByItself) {
+  std::vector<double> costs;
+  for (const double cost : {1., 30., .5, 3., 30., 30.}) costs.insert(costs.end(), {cost, cost});
+  for (const double cost : {1., 30., .5, 3., 30., 30.}) costs.push_back(cost);
+  for (const int size : {2, 3, 6, 9}) {
+    std::vector<double> first(static_cast<std::size_t>(size)), second(first);
+    ThreadRanks(size).run([&](Ranks& ranks) {
+      const Division division(ranks, costs, 12);
+      const auto r = static_cast<std::size_t>(ranks.rank());  // each writes its own place
+      for (std::size_t chain = 0; chain < costs.size(); ++chain)
+        if (division.mine(chain)) (chain < 12 ? first : second)[r] += costs[chain];
+    });
+    const double most = std::ranges::max(first) + std::ranges::max(second);
+    EXPECT_LT(most, size == 2 ? 156. : size == 3 ? 104. : 66.) << size;
+  }
+}
+
 TEST(Division, RefusesMoreRanksThanChains) {
   try {
     ThreadRanks(3).run([](Ranks& ranks) { Division(ranks, std::vector<double>{1, 2}); });

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <numeric>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include "base/error.h"
@@ -16,9 +17,11 @@ namespace lacuna {
 class Division {
  public:
   Division() = default;
-  // The most expensive chains first, each to the rank that has least so far. The result of a training does not depend
-  // on it. Exit::usage for more ranks than chains.
-  Division(const Ranks& ranks, std::span<const double> costs) : ranks_(&ranks), owners_(costs.size()) {
+  // The most expensive chains first, each to the rank that has least so far. Those from `later` on work when the others
+  // are done, so that both kinds are divided evenly each. The result of a training does not depend on it. Exit::usage for
+  // more ranks than chains.
+  Division(const Ranks& ranks, std::span<const double> costs, std::size_t later = ~std::size_t{0})
+      : ranks_(&ranks), owners_(costs.size()) {
     const auto size = static_cast<std::size_t>(ranks.size());
     if (size > costs.size())
       fail(Exit::usage,
@@ -28,11 +31,18 @@ class Division {
     std::vector<std::size_t> order(costs.size());
     std::iota(order.begin(), order.end(), std::size_t{0});
     std::ranges::stable_sort(order, [&](std::size_t a, std::size_t b) { return costs[a] > costs[b]; });
-    std::vector<double> loads(size);
-    for (const std::size_t chain : order) {
-      const auto least = std::ranges::min_element(loads);
-      *least += costs[chain];
-      owners_[chain] = static_cast<int>(least - loads.begin());
+    std::vector<double> all(size);
+    for (const bool second : {false, true}) {
+      std::vector<std::pair<double, double>> loads;  // of this kind, and of all
+      for (const double load : all) loads.emplace_back(0, load);
+      for (const std::size_t chain : order) {
+        if ((chain >= later) != second) continue;
+        const auto least = std::ranges::min_element(loads);
+        least->first += costs[chain];
+        least->second += costs[chain];
+        owners_[chain] = static_cast<int>(least - loads.begin());
+      }
+      for (std::size_t r = 0; r < size; ++r) all[r] = loads[r].second;
     }
   }
 

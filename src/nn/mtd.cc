@@ -60,9 +60,10 @@ Division division_of(const MtdOptions& options, const NetworkShape& shape) {
       if (c == 0 && options.view_weight > 0 && !shape.prediction_only)
         costs.back() += weights_of({embedding_of(options, shape), shape.labels});
     }
+  const std::size_t encoders = costs.size();
   for (std::size_t v = 0; decodes(options, shape) && v < shape.columns.size(); ++v)
     costs.push_back(weights_of(decoder_widths(options, shape, v)));
-  return {shape.ranks != nullptr ? *shape.ranks : one_rank(), costs};
+  return {shape.ranks != nullptr ? *shape.ranks : one_rank(), costs, encoders};
 }
 
 }  // namespace
