@@ -10,6 +10,13 @@
 
 namespace lacuna {
 
+// Of a property test.
+#ifdef __SANITIZE_ADDRESS__
+constexpr int kRounds = 3;
+#else
+constexpr int kRounds = 12;
+#endif
+
 template <class T>
 Matrix<T> random_matrix(Random& random, std::size_t rows, std::size_t cols, double scale = 1) {
   Matrix<T> matrix(rows, cols);

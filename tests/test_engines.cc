@@ -15,12 +15,6 @@
 namespace lacuna {
 namespace {
 
-#ifdef __SANITIZE_ADDRESS__
-constexpr int kRounds = 3;
-#else
-constexpr int kRounds = 12;
-#endif
-
 // Matrices in the memory of an engine, and what comes back from there.
 class Bench {
  public:

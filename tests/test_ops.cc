@@ -15,12 +15,6 @@
 namespace lacuna {
 namespace {
 
-#ifdef __SANITIZE_ADDRESS__
-constexpr int kRounds = 3;
-#else
-constexpr int kRounds = 12;
-#endif
-
 // d loss / d X by central differences against dX.
 void expect_gradient(Matrix<double>& X, const Matrix<double>& dX, const std::function<double()>& loss,
                      const char* what) {
