@@ -62,25 +62,6 @@ void show_views(const ModelReport& report, ReportSink& sink) {
   sink.table(table);
 }
 
-// What each metric asks, for readers who meet it here first.
-const char* metric_words(const std::string& name) {
-  static const std::pair<const char*, const char*> kWords[] = {
-      {"AP",
-       "average precision: of the labels ranked down to each true one, how many are true; mean over items"},
-      {"1-HL", "one less Hamming loss: share of label decisions that are right"},
-      {"1-RL", "one less ranking loss: share of pairs of a true and a false label in the right order"},
-      {"AUC", "area under the ROC curve over each item's labels"},
-      {"1-OE", "one less one-error: share of items whose first label is true"},
-      {"1-Cov", "one less coverage: how little of the ranking must be read to meet all true labels"},
-      {"macro-AUC", "area under the ROC curve of each label over items, mean over labels"},
-      {"macro-F1", "F1 of each label's decisions, mean over labels"},
-      {"micro-F1", "F1 of all decisions together"},
-  };
-  for (const auto& [metric, words] : kWords)
-    if (name == metric) return words;
-  return "";
-}
-
 void show_metrics(const ModelReport& report, ReportSink& sink) {
   Page& page = sink.page();
   page.section("Metrics");
@@ -95,13 +76,14 @@ void show_metrics(const ModelReport& report, ReportSink& sink) {
   std::vector<std::pair<std::string, std::string>> words;
   if (intervals) table.header.push_back("95 % interval");
   if (floor) table.header.push_back("floor");
-  for (const auto& name : metric_names()) {
+  for (const MetricDefinition& definition : metric_definitions()) {
+    const std::string name = definition.name;
     const json value = metric(report.metrics, name);
     if (value.is_null()) continue;
     std::vector<TableCell> row = {name, number_or_dash(value, 4)};
     if (intervals) row.emplace_back(interval_text(metric(report.intervals, name)));
     if (floor) row.push_back(number_or_dash(metric(report.floor, name), 4));
-    words.emplace_back(name, metric_words(name));
+    words.emplace_back(name, definition.words);
     table.rows.push_back(std::move(row));
   }
   if (floor)
