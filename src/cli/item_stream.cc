@@ -12,7 +12,7 @@
 #include "base/text.h"
 #include "base/threads.h"
 #include "cli/text_out.h"
-#include "data/forms.h"
+#include "data/formats.h"
 #include "data/jsonl.h"
 #include "data/text_file.h"
 
@@ -44,7 +44,7 @@ bool is_json_name(const std::string& path) {
   return ending == ".jsonl" || ending == ".ndjson";
 }
 
-std::string form_of(const std::string& path, const std::string& from, char first, const std::string& name) {
+std::string format_of(const std::string& path, const std::string& from, char first, const std::string& name) {
   if (from != "auto") return from;
   if (ending_of(path) == ".tsv") return "tsv";
   if (first == '[')
@@ -66,7 +66,7 @@ void check_named_form(const std::string& path, const std::string& from, const ch
   if (from == "auto" || is_stream_path(path)) return;
   const std::string ending = ending_of(path);
   std::string named = is_json_name(path) ? "jsonl" : ending == ".tsv" ? "tsv" : "";
-  for (const FileForm& form : forms())
+  for (const FileFormat& form : file_formats())
     if (named.empty() && std::ranges::find(form.endings, ending) != form.endings.end()) named = form.name;
   if (!named.empty() && named != from)
     fail(Exit::usage, "{}: its name says {}, --{} says {}; omit --{}, or rename the file", path, named, flag,
@@ -88,7 +88,7 @@ ItemStream::ItemStream(Settings settings, const Model& model)
       stream_(fd_, name_, longest_line(views_, told_labels(settings_, model))),
       block_(views_, std::min(kMostRows, ItemBlock::rows_for(views_, kBlockBytes)),
              told_labels(settings_, model)) {
-  form_ = form_of(settings_.path, settings_.read.format, stream_.peek(), name_);
+  form_ = format_of(settings_.path, settings_.read.format, stream_.peek(), name_);
   if (form_ != "jsonl" && form_ != "csv" && form_ != "tsv")
     fail(Exit::usage, "{}: a stream holds jsonl, csv or tsv, not {}", name_, form_);
   if (settings_.labels && form_ != "jsonl")

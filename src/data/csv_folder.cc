@@ -7,7 +7,7 @@
 
 #include "base/error.h"
 #include "base/text.h"
-#include "data/forms.h"
+#include "data/formats.h"
 #include "data/join.h"
 #include "data/text_file.h"
 

@@ -10,7 +10,7 @@
 #include "base/files.h"
 #include "base/text.h"
 #include "data/arrays.h"
-#include "data/forms.h"
+#include "data/formats.h"
 #include "data/join.h"
 #include "data/npy.h"
 

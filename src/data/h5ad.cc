@@ -11,7 +11,7 @@
 
 #include "base/error.h"
 #include "base/text.h"
-#include "data/forms.h"
+#include "data/formats.h"
 #include "data/h5ad_labels.h"
 #include "data/names.h"
 

@@ -6,7 +6,7 @@
 
 #include "base/error.h"
 #include "base/files.h"
-#include "data/forms.h"
+#include "data/formats.h"
 #include "data/hdf5_write.h"
 #include "data/names.h"
 

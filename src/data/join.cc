@@ -9,7 +9,7 @@
 #include "base/error.h"
 #include "base/files.h"
 #include "base/text.h"
-#include "data/forms.h"
+#include "data/formats.h"
 #include "data/names.h"
 #include "data/npy.h"
 

@@ -10,7 +10,7 @@
 #include "base/error.h"
 #include "base/text.h"
 #include "data/flat_table.h"
-#include "data/forms.h"
+#include "data/formats.h"
 #include "data/labels.h"
 #include "data/mat.h"
 #include "data/names.h"

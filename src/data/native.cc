@@ -6,7 +6,7 @@
 #include "base/text.h"
 #include "data/flat_table.h"
 #include "data/folder.h"
-#include "data/forms.h"
+#include "data/formats.h"
 #include "data/names.h"
 #include "data/native_toml.h"
 #include "data/native_writer.h"

@@ -9,7 +9,7 @@
 #include <filesystem>
 
 #include "base/error.h"
-#include "data/forms.h"
+#include "data/formats.h"
 #include "data/labels.h"
 #include "data/names.h"
 #include "data/npy.h"

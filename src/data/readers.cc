@@ -7,7 +7,7 @@
 #include "base/error.h"
 #include "base/text.h"
 #include "data/flat_table.h"
-#include "data/forms.h"
+#include "data/formats.h"
 #include "data/ids.h"
 #include "data/labels.h"
 #include "data/leaks.h"
@@ -26,20 +26,20 @@ const std::vector<std::string> kTable = {"label-code", "label-file", "label-colu
 
 std::vector<std::string> format_names() {
   std::vector<std::string> names = {"auto"};
-  for (const FileForm& form : forms()) names.push_back(form.name);
+  for (const FileFormat& form : file_formats()) names.push_back(form.name);
   return names;
 }
 
-const FileForm& form_named(const std::string& name) {
-  return *std::ranges::find(forms(), name, &FileForm::name);
+const FileFormat& format_named(const std::string& name) {
+  return *std::ranges::find(file_formats(), name, &FileFormat::name);
 }
 
-const FileForm& form_of(const std::string& path) {
+const FileFormat& format_of(const std::string& path) {
   std::error_code error;
   if (fs::is_directory(path, error))
-    return form_named(fs::exists(path + "/dataset.toml", error) ? "native" : "csv");
+    return format_named(fs::exists(path + "/dataset.toml", error) ? "native" : "csv");
   const std::string ending = ending_of(path);
-  for (const FileForm& form : forms())
+  for (const FileFormat& form : file_formats())
     if (std::ranges::find(form.endings, ending) != form.endings.end()) return form;
   auto names = format_names();
   names.erase(names.begin());
@@ -47,15 +47,15 @@ const FileForm& form_of(const std::string& path) {
        ending, join(names, ", "));
 }
 
-const FileForm& form_of(const std::string& path, const std::string& format) {
-  if (format.empty() || format == "auto") return form_of(path);
-  if (std::ranges::find(forms(), format, &FileForm::name) == forms().end())
+const FileFormat& format_of(const std::string& path, const std::string& format) {
+  if (format.empty() || format == "auto") return format_of(path);
+  if (std::ranges::find(file_formats(), format, &FileFormat::name) == file_formats().end())
     fail(Exit::data, "{}: the form '{}' is unknown{}", path, format, did_you_mean(format, format_names()));
-  return form_named(format);
+  return format_named(format);
 }
 
 // What was asked for and means nothing here would be a silent mistake.
-void refuse_idle(const FileForm& form, const ReadOptions& options, const std::string& path) {
+void refuse_idle(const FileFormat& form, const ReadOptions& options, const std::string& path) {
   ReadOptions given = options;
   Options ours;
   given.declare(ours);
@@ -183,8 +183,16 @@ void read_label_file(const ReadOptions& options, bool numbered, const std::strin
 
 }  // namespace
 
-const std::vector<FileForm>& forms() {
-  static const std::vector<FileForm> table = {
+// Readers that only the table below calls.
+FlatTable read_arff(const std::string& path, const ReadOptions& options);
+FlatTable read_libsvm(const std::string& path, const ReadOptions& options);
+FlatTable read_lear(const std::string& path, const ReadOptions& options);
+FlatTable read_matrix_market(const std::string& path, const ReadOptions& options);
+FlatTable read_topic_lists(const std::string& path, const ReadOptions& options);  // .clist: `name: id,id,...`
+FlatTable read_array_table(const std::string& path, const ReadOptions& options);  // .npy, or a variable of .npz, .mat
+
+const std::vector<FileFormat>& file_formats() {
+  static const std::vector<FileFormat> table = {
       {"native",
        {".toml"},
        nullptr,
@@ -295,7 +303,7 @@ FlatTable read_array_table(const std::string& path, const ReadOptions& options) 
 }
 
 FlatTable read_table(const std::string& path, const std::string& format, const ReadOptions& options) {
-  const FileForm& form = form_of(path, format);
+  const FileFormat& form = format_of(path, format);
   if (form.read_table == nullptr) fail(Exit::data, "{}: the form '{}' holds no table", path, form.name);
   return form.read_table(path, options);
 }
@@ -303,7 +311,7 @@ FlatTable read_table(const std::string& path, const std::string& format, const R
 Dataset read_dataset(const std::string& path, const ReadOptions& asked) {
   std::error_code error;
   if (!fs::exists(path, error)) fail(Exit::data, "{}: there is no such file or folder", path);
-  const FileForm& form = form_of(path, asked.format);
+  const FileFormat& form = format_of(path, asked.format);
   if (!asked.allow_idle) refuse_idle(form, asked, path);
   ReadOptions options = asked;
   if (!options.needs_views) options.empty = "zero";
@@ -357,10 +365,10 @@ bool looks_like_ending(const std::string& ending) {
 }
 
 // The form that a path to be written asks for; null: a native folder.
-const FileForm* written_form(const std::string& path) {
+const FileFormat* written_format(const std::string& path) {
   const std::string ending = fs::path(path).extension().string();
   std::vector<std::string> written;
-  for (const FileForm& form : forms()) {
+  for (const FileFormat& form : file_formats()) {
     if (form.write != nullptr) written.push_back(form.endings.front());
     if (std::ranges::find(form.endings, ending) == form.endings.end()) continue;
     if (form.write == nullptr || ending == ".toml" || ending == ".tsv")
@@ -382,14 +390,14 @@ const FileForm* written_form(const std::string& path) {
 }  // namespace
 
 bool is_native_folder(const std::string& path) {
-  return written_form(path) == nullptr;
+  return written_format(path) == nullptr;
 }
 
 void write_dataset(const Dataset& data, const std::string& path) {
   if (data.empty_cells)
     fail(Exit::data, "{}: a data set with empty cells is not written; fill them first", path);
   data.check("the data set to be written");  // what is written is marked as checked
-  if (const FileForm* form = written_form(path))
+  if (const FileFormat* form = written_format(path))
     form->write(data, path);
   else
     write_native_folder(data, path);

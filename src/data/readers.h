@@ -12,7 +12,7 @@
 namespace lacuna {
 
 struct ReadOptions {
-  std::string format = "auto";      // auto, or the name of a form (data/forms.h)
+  std::string format = "auto";      // auto, or the name of a form (data/formats.h)
   std::string label_code = "auto";  // what label numbers mean: auto, 01, pm1, pm1-unknown, 01-unknown
   std::vector<std::string> labels;  // columns of .h5ad and .h5mu that are labels: "rna/obs:celltype"
   std::string label_file;           // labels, or label names (Mulan XML, words), in a file of their own

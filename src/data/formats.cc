@@ -1,4 +1,4 @@
-#include "data/forms.h"
+#include "data/formats.h"
 
 #include <algorithm>
 #include <cmath>
