@@ -289,8 +289,8 @@ void print_forecast(std::span<const Plan> plans, const BenchOptions& bench, Shel
 }
 
 void declare_output(Options& options, bool& dry_run, bool& json) {
-  options.add("dry-run", dry_run, "print the cells with an estimate of time and memory, and run nothing");
-  options.add("json", json, "one JSON document on stdout at the end, with --dry-run the estimate");
+  options.add("dry-run", dry_run, "print the cells with estimated time and memory, and run nothing");
+  options.add("json", json, "print one JSON document at the end; with --dry-run, the estimate");
 }
 
 int run_experiment(Experiment experiment, const Arguments& arguments, const std::string& about,
@@ -392,7 +392,7 @@ int bench_paper(const Arguments& arguments) {
   Options options;
   paper.declare(options);
   declare_output(options, dry_run, json);
-  options.add("print-settings", print_settings, "print the shipped file of settings and stop");
+  options.add("print-settings", print_settings, "print the built-in settings file and stop");
   if (std::find(arguments.begin(), arguments.end(), "--print-settings") != arguments.end()) {
     std::fputs(SettingsFile::paper(), stdout);
     return static_cast<int>(Exit::ok);

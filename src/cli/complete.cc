@@ -38,14 +38,13 @@ struct CompleteFlags {
   void declare(Options& o) {
     learning.declare(o);
     o.add("out", out,
-          "1 and 0 where a label is known, a probability where not: .csv, .tsv, .jsonl, .npy or .npz; - is "
-          "standard "
-          "output, as CSV")
+          "file to write, with 1 and 0 for known labels and probabilities for unknown ones: .csv, .tsv, "
+          ".jsonl, .npy or .npz; - is standard output, as CSV")
         .metavar("FILLED");
-    o.add("parts", parts, "parts of the rows, each judged by a model of the others")
+    o.add("parts", parts, "parts of the rows; each is predicted by a model trained on the others")
         .range(2, 100)
         .metavar("K");
-    o.add("json", json, "one JSON document on stdout at the end");
+    o.add("json", json, "print one JSON document at the end");
     run.declare(o);
     std::erase_if(o.all(), [](const Option& option) { return option.name == "share"; });
     o.find("time-limit")->excluded.clear();

@@ -77,11 +77,11 @@ int data_convert(const Arguments& arguments) {
   bool append = false;
   ReadOptions read;
   Options options;
-  options.add("in", in, "data set in any form, or a pattern in quotes for many parts of one: 'part-*.csv'")
+  options.add("in", in, "data set in any format, or a quoted pattern for many parts: 'part-*.csv'")
       .positional()
       .metavar("IN")
       .required();
-  options.add("out", out, ".npz, .mat, .csv (a folder of CSV files), otherwise a native folder")
+  options.add("out", out, ".npz, .mat, .h5ad, .h5mu, .csv (a folder of CSV files), otherwise a native folder")
       .positional()
       .metavar("OUT")
       .required();

@@ -178,7 +178,7 @@ int doctor(const Arguments& arguments) {
   bool json = false;
   int count = 0;
   Options options;
-  options.add("json", json, "one JSON document");
+  options.add("json", json, "print one JSON document");
   options.add("threads", count, "threads to measure with, 0 = all").range(0, 1024);
   parse_or_help(
       options, arguments, "doctor",

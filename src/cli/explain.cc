@@ -34,37 +34,36 @@ struct ExplainFlags {
     o.find("data")->help = "data set, or - for lines of JSON, CSV or TSV from standard input";
     for (const char* form : {"jsonl", "tsv"}) o.find("format")->allowed.push_back(form);
     o.find("protocol")->needs("folds");
-    o.add("part", part, "with folds: which rows to explain, in the fold's order")
+    o.add("part", part, "with folds: which rows to explain, in the order of the fold")
         .choices({"train", "val", "test", "all"})
         .needs("folds");
     o.add("base", base,
-          "where explanations begin: at the tags' shares in training, or at the model's own output without "
-          "any view, "
-          "which nothing has trained")
+          "base of the explanations: the tags' frequencies in training, or the model's output without any "
+          "view, which is not trained")
         .choices({"prior", "model"});
     o.add("top", top,
-          "the K best tags of each item; 0 = all of them; -1 = 3 in the table on the screen, else all")
+          "the K best tags of each item; 0 = all; -1 = 3 on screen, all in files")
         .range(-1, 1e6)
         .metavar("K");
     o.add("out", out,
-          "where to write: .json, .jsonl (an item a line), .csv or .tsv (a tag a line); - is standard output")
+          "file to write: .json, .jsonl (one item per line), .csv or .tsv (one tag per line); - is standard "
+          "output")
         .metavar("FILE");
     o.add("summary", summary,
-          "what each view is good for over all items with known labels, and how accurate the model is with "
-          "the views that "
-          "items have; on the model's own validation rows if DATA is what it was trained on");
+          "what each view contributes over all items with known labels, and the accuracy by available views; "
+          "uses the validation rows if DATA are the training data");
     o.add("calibrated", calibrated, "explain calibrated probabilities instead of log-odds");
-    o.add("exact-views", exact_views, "items with more views are explained from a sample of orders")
+    o.add("exact-views", exact_views, "items with more views are explained from sampled orders")
         .range(0, 20);
-    o.add("orders", orders, "so many orders, where they are sampled").range(4, 1e6);
-    o.add("seed", seed, "of the sampled orders");
-    o.add("precision", precision, "of a network's products: the model's own setting, f32 or bf16")
+    o.add("orders", orders, "number of sampled orders").range(4, 1e6);
+    o.add("seed", seed, "seed of the sampled orders");
+    o.add("precision", precision, "precision of matrix products: the model's setting, f32 or bf16")
         .choices({"model", "f32", "bf16"});
-    o.add("threads", threads, "threads, 0 = all; the result does not depend on it").range(0, 1024);
-    o.add("device", device, "where networks compute: auto (a GPU if one can be used), cpu, cuda or cuda:N")
+    o.add("threads", threads, "threads, 0 = all; does not change the result").range(0, 1024);
+    o.add("device", device, "device of networks: auto (a GPU if available), cpu, cuda or cuda:N")
         .metavar("DEVICE");
     o.add("json", json, "print one JSON document");
-    o.add("quiet", quiet, "print nothing but errors");
+    o.add("quiet", quiet, "print only errors");
   }
   ExplainOptions options() const {
     return {calibrated, static_cast<std::size_t>(exact_views), static_cast<std::size_t>(orders), seed,

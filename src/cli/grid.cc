@@ -66,7 +66,7 @@ int bench_slurm(const Arguments& arguments) {
   SlurmOptions slurm;
   std::string experiment;
   Options options;
-  options.add("experiment", experiment, "what to run, with its own options behind it")
+  options.add("experiment", experiment, "the experiment to run, followed by its options")
       .positional()
       .metavar("EXPERIMENT")
       .choices(names)
@@ -121,7 +121,7 @@ int bench_status(const Arguments& arguments) {
       .positional()
       .metavar("DIR")
       .required();
-  options.add("json", json, "one JSON document");
+  options.add("json", json, "print one JSON document");
   parse_or_help(
       options, arguments, "bench status",
       "How far the experiments of a folder are: cells done, running (where, by which process, for how "

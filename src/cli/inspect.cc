@@ -214,9 +214,9 @@ int data_inspect(const Arguments& arguments) {
   options.add("path", path, "data set").positional().metavar("PATH").required();
   options.add("json", json, "print one JSON document");
   options.add("label-graph", label_graph,
-              "also how labels go together, counted on the rows that know both of a pair");
-  options.add("report", page, "a page with pictures of it").metavar("FILE.html").needs("label-graph");
-  options.add("check", check, "of a native folder: compare every block with its checksum first");
+              "also which labels go together, counted on rows in which both are known");
+  options.add("report", page, "write a page with charts").metavar("FILE.html").needs("label-graph");
+  options.add("check", check, "native folder: verify the checksum of every block first");
   read.declare(options);
   parse_or_help(options, arguments, "data inspect",
                 "Shows what is in a data set: rows, views, gaps, labels, and in plain words what will hurt.",

@@ -63,23 +63,23 @@ void LearningFlags::declare(Options& o) {
   source.declare(o);
   const auto group = o.group("learning");
   o.add("method", method,
-        "which method learns (lacuna methods tells more); a preset that only one method has selects it")
+        "the method (see lacuna methods); a preset that only one method has selects it")
       .choices(method_names())
       .common();
-  o.add("preset", preset, "a named set of the method's settings; single settings come after it")
+  o.add("preset", preset, "a named set of the method's settings; other settings override it")
       .metavar("NAME")
       .common();
   o.add("hold-out", hold_out,
         "without folds: share of the rows held out for selection, calibration and thresholds")
       .range(0, .9)
       .excludes("folds");
-  o.add("seed", seed, "all random numbers follow from it").common();
-  o.add("threads", threads, "threads, 0 = all; the result does not depend on it").range(0, 1024).common();
-  o.add("device", device, "where networks compute: auto (a GPU if one can be used), cpu, cuda or cuda:N")
+  o.add("seed", seed, "seed of all random numbers").common();
+  o.add("threads", threads, "threads, 0 = all; does not change the result").range(0, 1024).common();
+  o.add("device", device, "device of networks: auto (a GPU if available), cpu, cuda or cuda:N")
       .metavar("DEVICE")
       .common();
   o.add("set", set, "a setting by its name, as in a config file; may be repeated").metavar("KEY=VALUE");
-  o.add("config", config, "settings from a TOML file; the command line comes after it").metavar("FILE");
+  o.add("config", config, "settings from a TOML file; the command line overrides it").metavar("FILE");
   o.add("print-config", print_config, "print all settings as a config file and stop");
 }
 

@@ -75,7 +75,7 @@ void print_rates(const Flags& flags, const Dataset& data, const Folds& folds, co
 int data_mask(const Arguments& arguments) {
   Flags flags;
   Options options;
-  options.add("data", flags.data, "data set to hide parts of").positional().metavar("DATA").required();
+  options.add("data", flags.data, "data set to draw gaps for").positional().metavar("DATA").required();
   options.add("out", flags.out, "folds file: .npz, or .mat in the authors' layout")
       .positional()
       .metavar("OUT")
@@ -85,7 +85,7 @@ int data_mask(const Arguments& arguments) {
     if (rule != "data" && rule != "out") options.find(rule)->excludes("from");
   options
       .add("from", flags.from,
-           "draw nothing: take the folds of this file, show their rates, write them to OUT")
+           "draw nothing: check the folds of this file, show their rates, write them to OUT")
       .metavar("FILE");
   options.add("json", flags.json, "print one JSON document");
   flags.read.declare(options);

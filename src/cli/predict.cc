@@ -26,7 +26,7 @@ namespace lacuna::cli {
 void PredictFlags::declare(Options& o) {
   o.add("model", model, "a model file written by lacuna train").positional().metavar("MODEL").required();
   o.add("labels", labels,
-        "the labels that are decided instead of scores: names in text, 1 and 0 in .npy and .npz");
+        "decided labels instead of scores: names in text, 1 and 0 in .npy and .npz");
   source.declare(o);
   o.find("data")->help = "data set, or - for lines of JSON, CSV or TSV from standard input";
   o.find("protocol")->needs("folds");
@@ -38,7 +38,7 @@ void PredictFlags::declare(Options& o) {
   from.name = "from";
   from.help = "form of the data, where its name or its first character does not tell";
   for (const char* form : {"jsonl", "tsv"}) from.allowed.push_back(form);
-  o.add("part", part, "with folds: which rows to score, in the fold's order")
+  o.add("part", part, "with folds: which rows to score, in the order of the fold")
       .choices({"train", "val", "test", "all"})
       .needs("folds");
   o.add("out", out, "scores as .csv, .tsv, .jsonl, .npy or .npz; - is standard output")
@@ -46,39 +46,34 @@ void PredictFlags::declare(Options& o) {
       .required();
   o.add(
        "format", format,
-       "form of the text: jsonl, csv or tsv (a column a label), long (id, rank, label, score or probability, "
-       "decided); auto: by "
-       "the name of SCORES, or as the input")
+       "text format: jsonl, csv or tsv (one column per label), long (id, rank, label, score or probability, "
+       "decided); auto: by the name of SCORES, or as the input")
       .choices({"auto", "jsonl", "csv", "tsv", "long"});
-  o.add("top", top, "names of the K best labels of each item instead of scores").range(0, 1e6).metavar("K");
+  o.add("top", top, "the K best labels of each item instead of all scores").range(0, 1e6).metavar("K");
   o.add("labels-by", labels_by,
-        "who decides: the model's thresholds (chosen on validation), or the method by itself, as metrics of "
-        "the paper "
-        "want it")
+        "what decides: the model's thresholds (chosen on validation), or the method's own rule, as in the "
+        "paper's metrics")
       .choices({"thresholds", "method"});
-  o.add("threshold", threshold, "larger scores are decided; -1 = see --labels-by")
+  o.add("threshold", threshold, "larger scores are decided positive; -1 = see --labels-by")
       .range(-1, 1)
       .excludes("labels-by");
   o.add("calibrated", calibrated,
-        "probabilities calibrated on validation instead of raw scores (metrics of the paper are of raw "
-        "scores)");
+        "probabilities calibrated on validation instead of raw scores (the paper's metrics use raw scores)");
   o.add("known-labels", known_labels,
-        "labels that items tell of themselves are taken as known, and what they say about the others is "
-        "used: the data's "
-        "own labels or tags, or \"labels\" in lines of JSON");
+        "use the labels that items already have to predict the others: the labels or tags of the data, or "
+        "\"labels\" in JSON lines");
   o.add("strict", strict,
-        "a line that cannot be read ends the stream (exit code 3) instead of giving an error object");
+        "a bad line ends the stream (exit code 3) instead of giving an error object");
   o.add("precision", precision,
-        "of a network's products: the model's own setting, f32, or bf16 factors with f32 sums (on CPUs with "
-        "such "
-        "instructions about twice as fast for many rows)")
+        "precision of matrix products: the model's setting, f32, or bf16 with f32 accumulation (about twice "
+        "as fast for many rows on CPUs with bf16 instructions)")
       .choices({"model", "f32", "bf16"});
-  o.add("threads", threads, "threads, 0 = all; the result does not depend on it").range(0, 1024);
-  o.add("device", device, "where networks compute: auto (a GPU if one can be used), cpu, cuda or cuda:N")
+  o.add("threads", threads, "threads, 0 = all; does not change the result").range(0, 1024);
+  o.add("device", device, "device of networks: auto (a GPU if available), cpu, cuda or cuda:N")
       .metavar("DEVICE");
   o.add(kMpi, mpi, "divide the rows among the ranks of MPI, as under mpirun");
-  o.add("json", json, "print what was done as one JSON document");
-  o.add("quiet", quiet, "no summary at the end; notes about how the data was read stay");
+  o.add("json", json, "print one JSON document about the run");
+  o.add("quiet", quiet, "no summary at the end; notes on how the data were read remain");
 }
 
 bool PredictFlags::from_stream() const {

@@ -43,19 +43,19 @@ struct RecoverFlags {
         .choices({"train", "val", "test", "all"})
         .needs("folds");
     o.add("out", out,
-          "the filled data set: .npz, .mat, .h5mu, .csv (a folder), otherwise a native folder, which is "
-          "written in a stream; of lines: .jsonl or - (standard output)")
+          "data set to write: .npz, .mat, .h5mu, .csv (a folder), otherwise a native folder, written in a "
+          "stream; for lines: .jsonl or - (standard output)")
         .metavar("FILLED")
         .required();
     o.add("deviations", deviations,
           "also write the standard deviations of the recovered values, as a data set of the same views (0 in "
-          "views that were there); lines of JSON hold them by themselves")
+          "present views); JSON lines always contain them")
         .metavar("FILE");
     o.add("strict", strict,
-          "a line that cannot be read ends the stream (exit code 3) instead of giving an error object");
-    o.add("threads", threads, "threads, 0 = all; the result does not depend on it").range(0, 1024);
-    o.add("json", json, "print one JSON document about it on standard output");
-    o.add("quiet", quiet, "say nothing on stderr");
+          "a bad line ends the stream (exit code 3) instead of giving an error object");
+    o.add("threads", threads, "threads, 0 = all; does not change the result").range(0, 1024);
+    o.add("json", json, "print one JSON document about the run");
+    o.add("quiet", quiet, "print nothing on stderr");
   }
   bool from_stream() const { return is_item_stream(source.path, source.read.format); }
 };

@@ -24,8 +24,8 @@ struct ShowFlags {
 
   void declare(Options& o) {
     o.add("model", model, "a model file written by lacuna train").positional().metavar("MODEL").required();
-    o.add("all", all, "every label, column name and setting; otherwise the first of each");
-    o.add("json", json, "print one JSON document, which holds everything");
+    o.add("all", all, "every label, column name and setting, instead of the first few");
+    o.add("json", json, "print everything as one JSON document");
   }
 };
 

@@ -55,8 +55,8 @@ int data_simulate(const Arguments& arguments) {
   settings.declare(options);
   options.add("labels-from", labels_from, "draw views for the labels of this data set").metavar("FILE");
   options.add("label-code", read.label_code,
-              "what the numbers in that file mean: auto, 01, pm1, pm1-unknown");
-  options.add("threads", threads, "0: all of the machine; the result does not depend on it").range(0, 4096);
+              "label code of that file: auto, 01, pm1, pm1-unknown");
+  options.add("threads", threads, "threads, 0 = all; does not change the result").range(0, 4096);
   parse_or_help(options, arguments, "data simulate",
                 "Draws multi-view multi-label data from a known model: factors that several views see, "
                 "factors of single\n"

@@ -19,11 +19,11 @@ void SourceFlags::declare(Options& options) {
   options.add("folds", folds, "gaps and splits from a folds file (lacuna data mask writes one)")
       .metavar("FILE")
       .common();
-  options.add("fold", fold, "which of its repetitions").range(0, 1e6).metavar("K").needs("folds").common();
+  options.add("fold", fold, "which fold of the file, from 0").range(0, 1e6).metavar("K").needs("folds").common();
   options
       .add("protocol", protocol,
-           "strict, or authors: scaler fitted on all rows and validation rows inside the "
-           "test part, as their released program does (it leaks)")
+           "strict, or authors: scaler fitted on all rows, and validation rows in the test part, as in the "
+           "program that MTD's authors released (it leaks)")
       .choices(protocol_names());
   read.declare(options);
 }

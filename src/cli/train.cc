@@ -40,7 +40,7 @@ struct TrainFlags {
     learning.declare(o);
     o.add("out", out, "the model file to write (.safetensors)").metavar("MODEL");
     o.add("report", report, "also write a page about the model and its validation rows").metavar("FILE.html");
-    o.add("json", json, "one JSON document on stdout at the end");
+    o.add("json", json, "print one JSON document at the end");
     run.declare(o);
     memory.declare(o);
     const auto group = o.group("running");

@@ -35,20 +35,21 @@ void RunOptions::declare(Options& options) {
       .common();
   options
       .add("checkpoint-every", checkpoint_every,
-           "seconds between writings of MODEL.checkpoint, more where they would take a tenth of the time; 0 "
-           "= after every epoch")
+           "seconds between checkpoints, more if writing would take a tenth of the time; 0 = after every "
+           "epoch")
       .range(0, 1e9)
       .metavar("SECONDS");
   options
       .add("time-limit", time_limit,
-           "end after the epoch that passes so many seconds of training and keep the best epoch (0 = none)")
+           "stop after the epoch in which training exceeds this many seconds, and keep the best epoch (0 = "
+           "none)")
       .range(0, 1e9)
       .metavar("SECONDS")
       .excludes("share");
   options
       .add("share", share,
-           "learn the members of an ensemble together with other processes: start the same command several "
-           "times; members that are done lie in MODEL.members")
+           "share the members of an ensemble among processes: start the same command several times; finished "
+           "members are in MODEL.members")
       .excludes("resume");
 }
 

@@ -29,15 +29,14 @@ struct TuneFlags {
     o.add("out", out,
           "folder for the trials (one JSON file each) and best.safetensors; several processes may share it")
         .metavar("DIR");
-    o.add("grid", grid, "values to try for a setting, instead of the method's own; may be repeated")
+    o.add("grid", grid, "values to try for a setting, instead of the method's candidates; may be repeated")
         .metavar("KEY=V1,V2");
     o.add("trials", trials,
-          "at most so many, the settings as given first, then combinations, drawn at random where there are "
-          "more; "
-          "0 = all of them")
+          "maximum number of trials: the given settings first, then combinations, drawn at random if there "
+          "are more; 0 = all")
         .range(0, 1e6);
-    o.add("metric", metric, "the metric on validation that decides").choices(metric_names());
-    o.add("json", json, "one JSON document on stdout at the end");
+    o.add("metric", metric, "the validation metric that selects the best").choices(metric_names());
+    o.add("json", json, "print one JSON document at the end");
   }
 };
 

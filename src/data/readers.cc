@@ -226,18 +226,18 @@ const std::vector<FileFormat>& file_formats() {
 
 void ReadOptions::declare(Options& options) {
   const auto group = options.group("reading the data");
-  options.add("format", format, "form of the data, where its name does not tell").choices(format_names());
+  options.add("format", format, "format of the data, if its name does not say").choices(format_names());
   options
       .add("label-code", label_code,
-           "what label numbers mean: 01, pm1 (-1/1), pm1-unknown (-1/0/1 = no/unknown/yes), 01-unknown (-1 = "
+           "meaning of label numbers: 01, pm1 (-1/1), pm1-unknown (-1/0/1 = no/unknown/yes), 01-unknown (-1 = "
            "unknown)")
       .choices({"auto", "01", "pm1", "pm1-unknown", "01-unknown"});
   options
       .add("label-file", label_file,
-           "labels or their names in a file of their own (Mulan XML, words, a table)")
+           "separate file with the labels or their names (Mulan XML, words, a table)")
       .metavar("FILE");
   if (options.find("labels") == nullptr) {  // predict decides labels instead of reading them
-    options.add("labels", labels, "of .h5ad and .h5mu: columns of obs, or matrices, that are labels")
+    options.add("labels", labels, ".h5ad and .h5mu: columns of obs, or matrices, that are labels")
         .metavar("[MOD/]obs:COLUMN,...");
     labels_declared = true;
   }
@@ -245,31 +245,31 @@ void ReadOptions::declare(Options& options) {
       .add("label-columns", label_columns,
            "the columns that are labels, by name; or how many: the last N (-N: the first)")
       .metavar("NAME,...|N");
-  options.add("class-column", class_column, "the column that holds one class a row (name or number)")
+  options.add("class-column", class_column, "the column with one class per row (name or number)")
       .metavar("COLUMN");
   options
       .add("tags-column", tags_column,
-           "the column that holds a list of tags a row: sun;beach (name or number)")
+           "the column with a tag list per row: sun;beach (name or number)")
       .metavar("COLUMN");
   options
       .add("blank-means", blank_means,
-           "an empty label cell, or a tag that a list does not name (auto: empty is unknown, not listed is "
-           "no)")
+           "meaning of an empty label cell, or of a tag that is not listed (auto: empty is unknown, not "
+           "listed is no)")
       .choices({"auto", "no", "unknown"});
   options
       .add("ignore-columns", ignore_columns,
-           "columns of a table to leave out (name or number; TABLE:NAME for one table of a folder)")
+           "columns of a table to drop (name or number; TABLE:NAME for one table of a folder)")
       .metavar("NAME,...");
   options
       .add("views", views,
-           "views as column ranges: timbre=0-63,rhythm=64-71; NAME alone: all columns; of a folder of "
-           "tables: those "
-           "to read; of .h5ad and .h5mu: X,pca=obsm/X_pca (a comma within a name is written \\,)")
+           "views as column ranges: timbre=0-63,rhythm=64-71; NAME alone: all columns; for a folder of "
+           "tables: those to read; for .h5ad and .h5mu: X,pca=obsm/X_pca (a comma within a name is written "
+           "\\,)")
       .metavar("NAME=A-B,...");
-  options.add("id-column", id_column, "the column that holds ids (name or number)").metavar("COLUMN");
-  options.add("header", header, "whether CSV and TSV open with column names").choices({"auto", "yes", "no"});
+  options.add("id-column", id_column, "the column with the ids (name or number)").metavar("COLUMN");
+  options.add("header", header, "whether CSV and TSV begin with column names").choices({"auto", "yes", "no"});
   options
-      .add("empty", empty, "what to do with a row of which some cells are empty (mean: of the training rows)")
+      .add("empty", empty, "how to fill single empty cells of a row (mean: of the training rows)")
       .choices({"refuse", "zero", "mean"});
   options.add("columns", columns, "columns of a LIBSVM file (0: the largest that occurs)").range(0, 4e9);
   options.add("transpose", transpose, "items are the columns of the table, not its rows");

@@ -18,11 +18,11 @@ constexpr double kProgramBytes = 256e6;   // the program, its tables, what libra
 
 void SlurmOptions::declare(Options& o) {
   const auto group = o.group("the job");
-  o.add("tasks", tasks, "tasks of the array, 0 = as many as give each about an hour")
+  o.add("tasks", tasks, "tasks of the array; 0 = about one hour each")
       .range(0, 1e6)
       .metavar("N")
       .common();
-  o.add("margin", margin, "ask for so many times the time and memory of the estimate").range(1, 100).common();
+  o.add("margin", margin, "request this many times the estimated time and memory").range(1, 100).common();
 }
 
 std::string SlurmJob::time() const {

@@ -84,13 +84,13 @@ void Model::bind() {
   prepare_->declare(options_);
   options_
       .add("members", settings_->members,
-           "train so many with different seeds and use them as one; 0 = as the preset says")
+           "networks of the ensemble, with different seeds; 0 = as in the preset")
       .range(0, 256);
   options_.add("aim", settings_->aim,
-               "what the thresholds of --labels are chosen for on validation: f1, precision=P or top=K");
+               "what the thresholds of --labels aim at on validation: f1, precision=P or top=K");
   options_.add(
       "keep-decoders", settings_->keep_decoders,
-      "also learn views from each other, for lacuna recover; whatever the method, without its labels");
+      "also learn to reconstruct views from each other, for lacuna recover (any method; uses no labels)");
   options_
       .add("budget", settings_->budget,
            fmt::format(

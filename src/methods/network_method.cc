@@ -31,8 +31,8 @@ void read(const Tensors& file, Network& network) {
 void NetworkMethod::declare_precision(Options& options) {
   options
       .add("precision", precision_,
-           "of products: f32, or bf16 factors with f32 sums; auto takes bf16 where the CPU or GPU has "
-           "instructions for it")
+           "precision of matrix products: f32, or bf16 with f32 accumulation; auto uses bf16 if the CPU or "
+           "GPU supports it")
       .choices({"auto", "f32", "bf16"});
 }
 

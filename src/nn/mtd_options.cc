@@ -15,25 +15,27 @@ void MtdOptions::declare(Options& o) {
       .range(0, 1 << 20)
       .symbol("d_e");
   o.add("width", width, "factor on all hidden widths").range(1e-4, 100);
-  o.add("end-norm", end_norm, "normalisation at the encoders' end")
+  o.add("end-norm", end_norm, "normalisation at the end of the encoders")
       .choices({"layer", "batch", "batch-noise", "batch-present", "none"});
   o.add("norm-momentum", norm_momentum, "momentum of batch norm's running statistics").range(0, 1);
   o.add("norm-epsilon", norm_epsilon, "added to variances").range(1e-12, 1);
   o.add("channels", channels, "1: shared only; 2: shared and proprietary").range(1, 2);
-  o.add("fusion", fusion, "mean: of the views' embeddings; early: one encoder of all views side by side; both: two branches")
+  o.add("fusion", fusion, "mean: of the views' embeddings; early: one encoder of the concatenated views; "
+                          "both: two branches")
       .choices({"mean", "early", "both"});
-  o.add("joint-widths", joint_widths, "with --fusion both: hidden widths of the encoder of all views");
+  o.add("joint-widths", joint_widths, "with --fusion both: hidden widths of the encoder of the concatenated "
+                                      "views");
   o.add("gate", gate, "with two channels: sigmoid(O) times S; otherwise their sum");
   o.add("fused-relu", fused_relu, "ReLU on the fused vector before classifier and graph loss");
 
-  o.add("mask-rate", mask_rate, "share of each view's coordinates hidden in training")
+  o.add("mask-rate", mask_rate, "share of each view's coordinates masked in training")
       .range(0, .95)
       .symbol("σ");
   o.add("mask-start", mask_start,
-        "last start of a hidden fragment of l of d: all d-l, paper d-l-1, authors d-l-2")
+        "last start of a masked fragment of l of d coordinates: all d-l, paper d-l-1, authors d-l-2")
       .choices({"all", "paper", "authors"});
   o.add("mask-length", mask_length, "exact: l coordinates; inclusive: l + 1").choices({"exact", "inclusive"});
-  o.add("view-dropout", view_dropout, "hide each present view so often in training")
+  o.add("view-dropout", view_dropout, "probability of hiding a present view in training")
       .range(0, .95)
       .tunable({"0", "0.15", "0.3"});
   o.add("hidden-dropout", hidden_dropout, "dropout after each hidden layer of the encoders")
@@ -43,26 +45,25 @@ void MtdOptions::declare(Options& o) {
       .range(0, .95)
       .tunable({"0", "0.3", "0.5"});
 
-  o.add("classifier-bias", classifier_bias, "initial bias of the classifiers; 0 = drawn").range(-100, 100);
+  o.add("classifier-bias", classifier_bias, "initial bias of the classifiers; 0 = random").range(-100, 100);
   o.add("bce-form", bce_form, "cross-entropy: softplus (exact), or log with an epsilon")
       .choices({"softplus", "log"});
-  o.add("bce-epsilon", bce_epsilon, "inside the logarithms of bce-form log").range(0, .1);
-  o.add("bce-divisor", bce_divisor, "divide by known labels, or by all").choices({"known", "all"});
+  o.add("bce-epsilon", bce_epsilon, "added inside the logarithms of bce-form log").range(0, .1);
+  o.add("bce-divisor", bce_divisor, "divide by the number of known labels, or of all").choices({"known", "all"});
 
   o.add("label-weight", label_weight,
-        "weight of a label in the losses, by its share in training: none, or share^-1/2 or 1/share, so that "
-        "rare labels "
-        "count more")
+        "weight of a label in the losses, by its share in training: none, share^-1/2 or 1/share, so that rare "
+        "labels count more")
       .choices({"none", "sqrt", "inverse"});
 
   o.add("alpha", alpha, "weight of the label-guided graph loss").range(0, 1e6).symbol("α");
   o.add("graph-eta", graph_eta, "constant of the label graph").range(1e-9, 1e12).symbol("η");
-  o.add("graph-normalise", graph_normalise, "graph loss on fused rows of length 1");
+  o.add("graph-normalise", graph_normalise, "normalise the fused rows for the graph loss");
   o.add("graph-form", graph_form, "trace, or pairwise (twice that)").choices({"trace", "pairwise"});
 
   o.add("beta", beta, "weight of the cross-channel contrast").range(0, 1e6).symbol("β");
-  o.add("contrast-share", contrast_share, "over the rows of a batch").choices({"sum", "mean"});
-  o.add("contrast-factor", contrast_factor, "constant factor").range(0, 1e6);
+  o.add("contrast-share", contrast_share, "sum or mean over the rows of a batch").choices({"sum", "mean"});
+  o.add("contrast-factor", contrast_factor, "constant factor of the contrast").range(0, 1e6);
   o.add("contrast-epsilon", contrast_epsilon, "added to each positive similarity").range(0, 1);
   o.add("contrast-count", contrast_count, "N of the normalisers: views k, or pairs k²")
       .choices({"views", "pairs"});
@@ -78,19 +79,19 @@ void MtdOptions::declare(Options& o) {
   o.add("reconstruction-target", reconstruction_target, "clean input, or masked as the encoder saw it")
       .choices({"clean", "masked"});
   o.add("reconstruct-hidden", reconstruct_hidden,
-        "reconstruct from the fused vector also views that were hidden");
+        "also reconstruct hidden views from the fused vector");
 
-  o.add("view-weight", view_weight, "weight of the classifiers of single views").range(0, 1e6);
-  o.add("view-teacher", view_teacher, "share of their loss taught by the fused probability").range(0, 1);
-  o.add("subset-keep", subset_keep, "early fusion: how often a view stays in the part that is taught")
+  o.add("view-weight", view_weight, "weight of the single-view classifiers").range(0, 1e6);
+  o.add("view-teacher", view_teacher, "share of their loss that is distilled from the fused probability").range(0, 1);
+  o.add("subset-keep", subset_keep, "early fusion: probability that a view stays in the random subset")
       .range(0, 1);
 
   o.add("guess-weight", guess_weight, "weight of soft labels for unknown entries").range(0, 1e6);
   o.add("guess-from", guess_from, "first epoch that uses them").range(0, 1e9);
-  o.add("guess-every", guess_every, "epochs after which a network's own soft labels are renewed")
+  o.add("guess-every", guess_every, "epochs between updates of a network's own soft labels")
       .range(1, 1e9);
   o.add("guess-links", guess_links,
-        "weight of what a row's known labels say about its unknown ones, in their soft labels")
+        "weight of a row's known labels in the soft labels of its unknown ones")
       .range(0, 100);
 }
 

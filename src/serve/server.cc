@@ -252,12 +252,12 @@ void ServerOptions::declare(Options& o) {
       .required();
   o.add("listen", listen, "where to listen; port 0 takes a free one").metavar("HOST:PORT");
   o.add("host", hosts,
-        "on loopback without tokens: names that requests may be for (the Host header), besides localhost")
+        "on loopback without tokens: accepted host names (the Host header), besides localhost")
       .metavar("NAME,...");
-  o.add("token-file", token_file, "bearer tokens, one a line: only who sends one may ask").metavar("FILE");
-  o.add("precision", precision, "of a network's products: the model's own setting, f32 or bf16")
+  o.add("token-file", token_file, "bearer tokens, one per line; requests need one of them").metavar("FILE");
+  o.add("precision", precision, "precision of matrix products: the model's setting, f32 or bf16")
       .choices({"model", "f32", "bf16"});
-  o.add("empty", empty, "what stands for a null among the values of an item in /v1: refuse it, zero or mean")
+  o.add("empty", empty, "how to fill a null among the values of an item in /v1: refuse, zero or mean")
       .choices({"refuse", "zero", "mean"});
   o.add("threads", threads, "event loops, and as many workers; 0 = all CPUs").range(0, 1024);
   limits.declare(o);
