@@ -240,7 +240,7 @@ TEST(Explain, SaysWhereItCannotBeginAtTheShares) {
   const Model scores = fitted("glocal", data);
   std::string why;
   EXPECT_EQ(base_of(scores, {}, &why), Base::model);
-  EXPECT_NE(why.find("no probabilities"), std::string::npos) << why;
+  EXPECT_NE(why.find("not probabilities"), std::string::npos) << why;
   EXPECT_EQ(base_of(scores, {.calibrated = true}), Base::prior);
 
   const Model network = fitted("lacuna", data, kSmall);

@@ -62,7 +62,7 @@ TEST_F(ReplacedFolders, NorIsAnythingLostThatWasPutBesideOne) {
     put(set + "/" + name, "mine");
     const Ended ended = convert(set, "own");
     EXPECT_EQ(ended.code, 1) << name;
-    EXPECT_NE(ended.err.find("holds '" + name.substr(0, name.find('/')) + "'"), std::string::npos)
+    EXPECT_NE(ended.err.find("contains '" + name.substr(0, name.find('/')) + "'"), std::string::npos)
         << ended.err;
     EXPECT_EQ(read_text(folder_ / (set + "/" + name)), "mine");
   }

@@ -23,9 +23,8 @@ int bench_cell(const Arguments& arguments) {
   options.add("device", bench.device, "device of networks: auto, cpu, cuda or cuda:N").metavar("DEVICE");
   options.add("keep-scores", bench.keep_scores, "keep the scores as scores.npy");
   parse_or_help(options, arguments, "bench cell",
-                "Runs one cell and stores it in a folder of results: what bench timing starts for each of "
-                "its cells. For\n"
-                "cells that are done, see lacuna bench rerun.",
+                "Runs one cell and stores it in a folder of results, as bench timing does for each of its "
+                "cells. To repeat a finished cell, use lacuna bench rerun.",
                 "  lacuna bench cell 3f0c6a51b2d97e84 --spec \"$(cat spec.json)\" --out results\n");
   set_threads(bench.threads);
   set_device(parse_device(bench.device));
@@ -63,8 +62,8 @@ int bench_rerun(const Arguments& arguments) {
   options.add("folds", folds, "where the folds file is now, if it has moved").metavar("FILE");
   options.add("threads", thread_count, "threads, 0 = all; does not change the result").range(0, 1024);
   parse_or_help(options, arguments, "bench rerun",
-                "Runs one cell again and says whether the result is the same, byte for byte. Exit code 0: "
-                "the same; 1: it differs.",
+                "Runs one cell again and compares the result byte for byte. Exit code 0: the same; 1: it "
+                "differs.",
                 "  lacuna bench rerun results/cells/3f0c6a51b2d97e84\n");
   set_threads(thread_count);
   namespace fs = std::filesystem;

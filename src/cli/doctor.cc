@@ -182,7 +182,8 @@ int doctor(const Arguments& arguments) {
   options.add("threads", count, "threads to measure with, 0 = all").range(0, 1024);
   parse_or_help(
       options, arguments, "doctor",
-      "Says what this machine can do, which form of the products was chosen and why, and measures shortly.",
+      "Shows what this machine can do and which instruction set was chosen for matrix products and why, with "
+      "brief measurements.",
       "  lacuna doctor\n  LACUNA_ISA=avx2 lacuna doctor --json\n");
   set_threads(count);
   const Json report = examine();

@@ -224,7 +224,7 @@ void Outcome::print() const {
   if (flags.decided.empty())
     fmt::print(
         stderr,
-        "1-HL and F1 count scores above {} as tags; --decided FILE judges by a model's own thresholds\n",
+        "1-HL and F1 count scores above {} as positive; --decided FILE uses a model's own thresholds\n",
         flags.threshold);
   TextTable table({"metric", "value"});
   for (std::size_t k = 0; k < metric_names().size(); ++k)
@@ -254,11 +254,9 @@ int evaluate(const Arguments& arguments) {
   flags.declare(options);
   parse_or_help(
       options, arguments, "evaluate",
-      "Compares scores with the true labels. Labels that nobody knows are left out of every sum; labels that "
-      "a\n"
-      "fold hides count in full (lacuna metrics explains each figure). Items are joined by id and labels by "
-      "name; what\n"
-      "only one side has is left out and told.",
+      "Compares scores with the true labels. Unknown labels enter no sum; labels that a fold hides count in "
+      "full (lacuna metrics defines each figure). Items are joined by id and labels by name; what only one "
+      "side has is left out and reported.",
       "  lacuna evaluate scores.csv photos.npz\n"
       "  lacuna evaluate scores.npy corel5k.mat --folds folds.mat --fold 0 --part test --per-label\n");
   if (options.find("views")->given && flags.source.folds.empty() &&

@@ -49,8 +49,8 @@ std::string format_of(const std::string& path, const std::string& from, char fir
   if (ending_of(path) == ".tsv") return "tsv";
   if (first == '[')
     fail(Exit::data,
-         "{}: begins with '[': a JSON document, where one object a line is read (jq -c '.[]' makes lines of "
-         "a list)",
+         "{}: begins with '[': a JSON document, but one object per line is expected (jq -c '.[]' converts a "
+         "list)",
          name);
   return first == '{' ? "jsonl" : "csv";
 }
@@ -90,19 +90,19 @@ ItemStream::ItemStream(Settings settings, const Model& model)
              told_labels(settings_, model)) {
   form_ = format_of(settings_.path, settings_.read.format, stream_.peek(), name_);
   if (form_ != "jsonl" && form_ != "csv" && form_ != "tsv")
-    fail(Exit::usage, "{}: a stream holds jsonl, csv or tsv, not {}", name_, form_);
+    fail(Exit::usage, "{}: a stream contains jsonl, csv or tsv, not {}", name_, form_);
   if (settings_.labels && form_ != "jsonl")
     fail(Exit::usage,
-         "{}: columns of a stream are the model's views; --known-labels needs lines of JSON "
-         "({{\"views\": ..., \"labels\": {{\"name\": 1}}}}) or a data set",
+         "{}: columns of a stream are the model's views; --known-labels needs JSON lines ({{\"views\": ..., "
+         "\"labels\": {{\"name\": 1}}}}) or a data set",
          name_);
   for (const auto& option : settings_.given) {
     if (option == "from" || option == "format" || option == "empty") continue;
     const bool of_tables = option == "header" || option == "id-column";
     if (of_tables && form_ != "jsonl") continue;
     fail(Exit::usage, "{}: --{} has no effect on {}", name_, option,
-         of_tables ? "lines of JSON, whose items name their id and their views"
-                   : "lines that come in; it is for data sets. In a stream columns are matched by name, or "
+         of_tables ? "JSON lines, whose items name their id and their views"
+                   : "lines from a stream; it is for data sets. In a stream columns are matched by name, or "
                      "in order");
   }
   if (form_ != "jsonl") open_table();
@@ -157,8 +157,8 @@ void ItemStream::settle(std::size_t i) {
       if (decimal_line_ == lines_[i].number) decimal_ = 0;  // it has both
       errors_[i] =
           decimal_ == 0
-              ? std::string("has numbers with decimal commas and others with points, so that neither is sure")
-              : fmt::format("has a decimal {}, and line {} a decimal {}, so that neither is sure",
+              ? std::string("has numbers with decimal commas and others with points, so neither is certain")
+              : fmt::format("has a decimal {}, and line {} a decimal {}, so neither is certain",
                             decimal_ == CsvItems::kPoint ? "comma" : "point", decimal_line_,
                             decimal_ == CsvItems::kPoint ? "point" : "comma");
       block_.clear_row(i);

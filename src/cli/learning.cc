@@ -147,7 +147,7 @@ LearningRows rows_to_learn(const LearningFlags& flags, const Source& source) {
                           : learning_rows(select_all(source.data()), flags.hold_out, flags.seed);
   if (rows.without_view > 0)
     tell(flags.source.path,
-         {fmt::format("{} of {} rows have no view: nothing is learned from them, and no figure counts them",
+         {fmt::format("{} of {} rows have no view: they are not used in training or in any figure",
                       rows.without_view, rows.without_view + rows.learn.rows.size() + rows.val.rows.size())});
   return rows;
 }

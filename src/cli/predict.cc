@@ -28,7 +28,7 @@ void PredictFlags::declare(Options& o) {
   o.add("labels", labels,
         "decided labels instead of scores: names in text, 1 and 0 in .npy and .npz");
   source.declare(o);
-  o.find("data")->help = "data set, or - for lines of JSON, CSV or TSV from standard input";
+  o.find("data")->help = "data set, or - for JSON lines, CSV or TSV from standard input";
   o.find("protocol")->needs("folds");
   // Otherwise labels are not read: what their numbers mean makes no difference.
   source.read.needs_labels = false;
@@ -36,7 +36,7 @@ void PredictFlags::declare(Options& o) {
   // --format is what is written here, as everywhere in pipes; what is read is --from.
   Option& from = *o.find("format");
   from.name = "from";
-  from.help = "form of the data, where its name or its first character does not tell";
+  from.help = "format of the data, if its name or first character does not say";
   for (const char* form : {"jsonl", "tsv"}) from.allowed.push_back(form);
   o.add("part", part, "with folds: which rows to score, in the order of the fold")
       .choices({"train", "val", "test", "all"})
@@ -110,7 +110,7 @@ PredictionStyle prediction_style(const PredictFlags& flags, const std::string& l
     form = ends(".tsv") ? "tsv" : ends(".jsonl") || ends(".ndjson") ? "jsonl" : ends(".csv") ? "csv" : "";
     if (form.empty() && is_stream_path(flags.out)) form = lines_in.empty() ? "csv" : lines_in;
     if (form.empty())
-      fail(Exit::usage, "{}: scores are written as .csv, .tsv, .jsonl, .npy or .npz (or say --format)",
+      fail(Exit::usage, "{}: scores are written as .csv, .tsv, .jsonl, .npy or .npz (or use --format)",
            flags.out);
   }
   PredictionStyle style;
@@ -170,7 +170,7 @@ void check_flags(PredictFlags& flags, Options& options) {
          flags.threshold);
   const bool array = flags.out.ends_with(".npy") || flags.out.ends_with(".npz");
   if (array && flags.format != "auto")
-    fail(Exit::usage, "--format {} is a form of text, {} is an array; omit --format or name another file",
+    fail(Exit::usage, "--format {} is a text format, {} is an array; omit --format or name another file",
          flags.format, flags.out);
   if (array && flags.top > 0)
     fail(Exit::usage, "{}: names of labels are text; --top needs .csv, .tsv or .jsonl", flags.out);
@@ -190,12 +190,12 @@ void check_flags(PredictFlags& flags, Options& options) {
          file);
   if (flags.from_stream()) {
     if (!flags.source.folds.empty() || given("part"))
-      fail(Exit::usage, "{}: lines that come in have no folds; --folds and --part need a data set",
+      fail(Exit::usage, "{}: lines from a stream have no folds; --folds and --part need a data set",
            flags.source.path);
     if (array)
-      fail(Exit::usage, "{}: lines that come in are written as lines (.csv, .tsv, .jsonl or -)", flags.out);
+      fail(Exit::usage, "{}: lines from a stream are written as lines (.csv, .tsv, .jsonl or -)", flags.out);
     if (from != "auto" && from != "jsonl" && from != "csv" && from != "tsv")
-      fail(Exit::usage, "--from {}: a stream holds jsonl, csv or tsv", from);
+      fail(Exit::usage, "--from {}: a stream contains jsonl, csv or tsv", from);
   } else if (flags.strict) {
     fail(Exit::usage, "--strict has no effect: {} is not read as a stream of lines", flags.source.path);
   }
@@ -239,8 +239,8 @@ PredictTally predict_file(const PredictFlags& flags, const Model& model, const R
   const Selection selection = source.part(part_from_name(flags.part));
   if (flags.known_labels && selection.fold != nullptr && !selection.hide_labels)
     fail(Exit::usage,
-         "--known-labels --part {}: with folds the labels of these rows are what is asked for, and would be "
-         "written as their own scores; take --part train, or items without folds",
+         "--known-labels --part {}: with folds the labels of these rows are to be predicted, and would be "
+         "written as their own scores; use --part train, or items without folds",
          flags.part);
   check_ranks(ranks, selection, flags.source.path);
   const std::size_t views = data.views.size();
@@ -333,9 +333,8 @@ int predict(const Arguments& arguments) {
   flags.declare(options);
   parse_or_help(
       options, arguments, "predict",
-      "Scores items with a trained model: a data set, or lines of JSON, CSV or TSV from a pipe. Views may "
-      "be\n"
-      "missing; those that are there are matched by name.",
+      "Scores items with a trained model: a data set, or JSON lines, CSV or TSV from a pipe. Views may be "
+      "missing; present ones are matched by name.",
       "  lacuna predict photos.safetensors new.npz --out scores.csv\n"
       "  lacuna predict photos.safetensors new.npz --top 5 --calibrated --out tags.csv\n"
       "  lacuna predict photos.safetensors - --out - --top 5 < items.jsonl\n"
@@ -346,7 +345,7 @@ int predict(const Arguments& arguments) {
   check_flags(flags, options);
   if (flags.from_stream() && !ranks.alone())
     fail(Exit::usage,
-         "{}: lines that come in are not divided among {} ranks; start one process, or name a data set",
+         "{}: lines from a stream are not divided among {} ranks; start one process, or name a data set",
          flags.source.path, ranks.size());
   if (ranks.leads() && !is_stream_path(flags.out)) check_writable(flags.out);
   set_threads(flags.threads);
@@ -385,7 +384,7 @@ int predict(const Arguments& arguments) {
     fmt::print(stderr, "items without any view, which get no scores: {} of {}\n", tally.without_view,
                tally.items);
   if (flags.known_labels)
-    fmt::print(stderr, "items that tell labels of themselves: {} of {}\n", tally.known, tally.items);
+    fmt::print(stderr, "items with known labels: {} of {}\n", tally.known, tally.items);
   if (tally.bad_lines > 0)
     fmt::print(stderr, "lines that could not be read: {} of {}\n", tally.bad_lines,
                tally.items + tally.bad_lines);

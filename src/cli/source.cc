@@ -109,7 +109,7 @@ Source::Source(const SourceFlags& flags)
   tell(flags.folds, check_fit(*folds_, data_, flags.folds));
   fold_ = static_cast<std::size_t>(flags.fold);
   if (fold_ >= folds_->folds.size())
-    fail(Exit::usage, "{}: there is no fold {}, it has {} (from 0 on)", flags.folds, fold_,
+    fail(Exit::usage, "{}: there is no fold {}, it has {} (from 0)", flags.folds, fold_,
          folds_->folds.size());
 }
 

@@ -70,8 +70,8 @@ TrainingRun::TrainingRun(const RunOptions& options, std::string model_path, nloh
   if (options_.resume && !path_.empty()) read_checkpoint();
   if (!options_.resume && ranks_.leads() && std::filesystem::exists(path_))
     fail(Exit::usage,
-         "{}: a training that has not ended left this checkpoint, or is still running; --resume goes on with "
-         "it; to begin anew, remove the file",
+         "{}: an unfinished training left this checkpoint, or is still running; --resume continues it; to "
+         "start over, remove the file",
          path_);
   check_ranks();
 }
@@ -170,13 +170,13 @@ void TrainingRun::checkpoint_if_due(FunctionRef<void(Tensors&)> snapshot) {
     progress_.finish();
     if (members_)
       throw Error(signal == SIGTERM ? Exit::terminated : Exit::interrupted,
-                  fmt::format("stopped by {}; members that are done are in {}: the same command goes on",
+                  fmt::format("stopped by {}; members that are done are in {}: the same command continues",
                               signal == SIGTERM ? "SIGTERM" : "SIGINT", members_->path()));
     if (path_.empty())
       throw Error(
           signal == SIGTERM ? Exit::terminated : Exit::interrupted,
           fmt::format(
-              "stopped by {}; nothing is written: {} is no file, so that no checkpoint lies beside it",
+              "stopped by {}; nothing is written: {} is not a file, so there is no checkpoint next to it",
               signal == SIGTERM ? "SIGTERM" : "SIGINT", model_path_));
     checkpoint(snapshot);
     throw Error(signal == SIGTERM ? Exit::terminated : Exit::interrupted,
@@ -192,7 +192,7 @@ void TrainingRun::checkpoint_if_due(FunctionRef<void(Tensors&)> snapshot) {
     checkpoint(snapshot);
   } catch (const Error& error) {  // the last good checkpoint is still there, and so is the work in memory
     progress_.finish();
-    fmt::print(stderr, "lacuna: no checkpoint this time, training goes on: {}\n", error.what());
+    fmt::print(stderr, "lacuna: no checkpoint this time, training continues: {}\n", error.what());
     last_checkpoint_ = clock_seconds();
   }
 }

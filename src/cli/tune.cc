@@ -91,7 +91,7 @@ void enter_folder(const std::string& folder, const nlohmann::json& print) {
   const auto was = nlohmann::json::parse(read_text(path), nullptr, false);
   if (!was.is_object()) fail(Exit::data, "{}: is not what lacuna tune wrote", path);
   if (was != print)
-    fail(Exit::usage, "{}: holds another search: {}; use another --out", folder, differences(was, print));
+    fail(Exit::usage, "{}: contains another search: {}; use another --out", folder, differences(was, print));
 }
 
 }  // namespace
@@ -103,11 +103,8 @@ int tune(const Arguments& arguments) {
   Model model = parse_learning(
       flags.learning, options, arguments,
       {"tune",
-       "Tries settings of a method and selects on validation rows. Every trial is kept in a file of its own: "
-       "the same\n"
-       "command started again after an interruption goes on where it stopped, and started several times at "
-       "once "
-       "it shares the trials.",
+       "Tries settings of a method and selects on validation rows. Every trial is a file: the same command "
+       "continues after an interruption, and several processes with the same command share the trials.",
        "  lacuna tune photos.npz --method naim3l --out search\n"
        "  lacuna tune photos.npz --grid rate=1e-3,3e-3 --grid weight-decay=1,5 --trials 0 --out search\n"});
   if (flags.out.empty()) fail(Exit::usage, "lacuna tune needs --out DIR (see lacuna tune --help)");

@@ -31,7 +31,7 @@ const MatValue* find_one(std::span<const MatValue> values, std::initializer_list
   for (const char* name : names)
     if (const MatValue* other = find_value(values, name); other != nullptr && other != found)
       data.notes.push_back(
-          fmt::format("{} are taken from the variable '{}'; '{}' is left aside", what, found->name, name));
+          fmt::format("{} are taken from the variable '{}'; '{}' is ignored", what, found->name, name));
   return found;
 }
 
@@ -112,7 +112,7 @@ void read_labels(const MatValue& label, bool transpose, const ReadOptions& optio
     for (std::size_t i = 0; i < values.rows(); ++i)
       classes.push_back(std::isnan(values(i, 0)) ? "" : fmt::format("{}", values(i, 0)));
     one_hot_labels(classes, data);
-    data.notes.push_back(fmt::format("'{}' holds one class a row; {} classes became labels", label.name,
+    data.notes.push_back(fmt::format("'{}' contains one class per row; {} classes became labels", label.name,
                                      data.label_names.size()));
     return;
   }

@@ -83,7 +83,7 @@ Dataset read_npz_dataset(const std::string& path, const ReadOptions& options) {
   for (auto& array : arrays) {
     const std::string where = fmt::format("{}[{}]", path, array.name);
     if (!single && reserved(array.name)) {
-      if (array.name == "difficult") data.notes.push_back("the array 'difficult' is left aside");
+      if (array.name == "difficult") data.notes.push_back("the array 'difficult' is ignored");
       continue;
     }
     View view;
@@ -95,7 +95,7 @@ Dataset read_npz_dataset(const std::string& path, const ReadOptions& options) {
       view.features = to_floats(array, where);
     } else {
       if (array.shape.size() > 2)
-        data.notes.push_back(fmt::format("the array '{}' ({}) is left aside: a view has two dimensions",
+        data.notes.push_back(fmt::format("the array '{}' ({}) is ignored: a view has two dimensions",
                                          array.name, shape_text(array.shape)));
       continue;
     }
@@ -114,7 +114,7 @@ Dataset read_npz_dataset(const std::string& path, const ReadOptions& options) {
   const Array* label = single ? nullptr : find_array(arrays, "label");
   const Array* labels = single ? nullptr : find_array(arrays, "labels");
   if (label != nullptr && labels != nullptr)
-    data.notes.push_back("labels are taken from the array 'label'; 'labels' is left aside");
+    data.notes.push_back("labels are taken from the array 'label'; 'labels' is ignored");
   if (label == nullptr) label = labels;
   if (label != nullptr) {
     if (label->shape.size() != 2)

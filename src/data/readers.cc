@@ -43,14 +43,14 @@ const FileFormat& format_of(const std::string& path) {
     if (std::ranges::find(form.endings, ending) != form.endings.end()) return form;
   auto names = format_names();
   names.erase(names.begin());
-  fail(Exit::data, "{}: the form of the data cannot be told from the ending '{}'; say --format ({})", path,
+  fail(Exit::data, "{}: the format cannot be inferred from the extension '{}'; use --format ({})", path,
        ending, join(names, ", "));
 }
 
 const FileFormat& format_of(const std::string& path, const std::string& format) {
   if (format.empty() || format == "auto") return format_of(path);
   if (std::ranges::find(file_formats(), format, &FileFormat::name) == file_formats().end())
-    fail(Exit::data, "{}: the form '{}' is unknown{}", path, format, did_you_mean(format, format_names()));
+    fail(Exit::data, "{}: the format '{}' is unknown{}", path, format, did_you_mean(format, format_names()));
   return format_named(format);
 }
 
@@ -71,7 +71,7 @@ void refuse_idle(const FileFormat& form, const ReadOptions& options, const std::
     const Option& option = ours.all()[k];
     if (option.name == "format" || option.text() == defaults[k]) continue;
     if (std::ranges::find(form.options, option.name) == form.options.end())
-      fail(Exit::usage, "{}: --{} has no effect on data of the form {}; omit it", path, option.name,
+      fail(Exit::usage, "{}: --{} has no effect on the format {}; omit it", path, option.name,
            form.name);
   }
 }
@@ -126,10 +126,9 @@ void read_label_file(const ReadOptions& options, bool numbered, const std::strin
   const bool by_number = numbered && table.row_numbers && ids.size() == data.rows;
   if ((numbered || table.row_numbers) && !by_number && !ids.empty())
     fail(Exit::data,
-         "{}: the ids of {} only number the rows, as pandas and R do, and so do not tell which of the {} "
-         "rows of "
-         "labels belongs to which of the {} rows of the table; write a column of ids into both, or, if the "
-         "numbers are ids, say --id-column",
+         "{}: the ids of {} only number the rows, as pandas and R do, and so do not tell which of the {} rows "
+         "of labels belongs to which of the {} rows of the table; write a column of ids into both, or, if the "
+         "numbers are ids, use --id-column",
          path,
          !numbered           ? "the labels"
          : table.row_numbers ? "both"
@@ -143,12 +142,12 @@ void read_label_file(const ReadOptions& options, bool numbered, const std::strin
            "ids into both",
            path, labels.labels.rows(), data.rows);
     data.labels = labels.labels;
-    data.notes.push_back(fmt::format("its rows and those of {} are joined by their order", path));
+    data.notes.push_back(fmt::format("its rows and those of {} are joined by position", path));
     return;
   }
   std::unordered_map<std::string_view, std::size_t> place;
   for (std::size_t i = 0; i < ids.size(); ++i)
-    if (!place.emplace(ids[i], i).second) fail(Exit::data, "{}: the id '{}' comes twice", path, ids[i]);
+    if (!place.emplace(ids[i], i).second) fail(Exit::data, "{}: the id '{}' occurs twice", path, ids[i]);
   Matrix<std::int8_t> joined(data.rows, labels.labels.cols());
   std::size_t found = 0, lost = data.rows;  // a row without labels
   for (std::size_t i = 0; i < data.rows; ++i) {
@@ -304,7 +303,7 @@ FlatTable read_array_table(const std::string& path, const ReadOptions& options) 
 
 FlatTable read_table(const std::string& path, const std::string& format, const ReadOptions& options) {
   const FileFormat& form = format_of(path, format);
-  if (form.read_table == nullptr) fail(Exit::data, "{}: the form '{}' holds no table", path, form.name);
+  if (form.read_table == nullptr) fail(Exit::data, "{}: the format '{}' has no table", path, form.name);
   return form.read_table(path, options);
 }
 
@@ -337,8 +336,8 @@ Dataset read_dataset(const std::string& path, const ReadOptions& asked) {
     if (table.has_ids && table.id_name != "id")
       table.notes.push_back(table.row_numbers ? fmt::format("its ids are the numbers of its rows")
                             : table.id_name.empty()
-                                ? "its unnamed first column holds ids"
-                                : fmt::format("its column '{}' holds ids", table.id_name));
+                                ? "its unnamed first column contains ids"
+                                : fmt::format("its column '{}' contains ids", table.id_name));
     if (options.transpose) table = transposed(std::move(table));
     const bool numbered = table.row_numbers;
     const std::string id_name = table.id_name;
@@ -381,8 +380,7 @@ const FileFormat* written_format(const std::string& path) {
   if (looks_like_ending(ending) && !fs::is_directory(path, error))
     fail(Exit::usage,
          "{}: no data set ends with {}; write .npz, .mat, .h5mu or .csv (a folder), or a native folder: a "
-         "name "
-         "without ending, or with a slash at its end{}",
+         "name without extension, or with a final slash{}",
          path, ending, did_you_mean(ending, written));
   return nullptr;
 }

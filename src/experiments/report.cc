@@ -299,10 +299,10 @@ void show_closer(const ExperimentResults& main, const CellStore& store, ReportSi
 std::string write_report(const std::string& directory) {
   namespace fs = std::filesystem;
   if (!fs::is_directory(directory + "/experiments"))
-    fail(Exit::usage, "{} holds no experiments; lacuna bench makes them", directory);
+    fail(Exit::usage, "{} contains no experiments; lacuna bench makes them", directory);
   const CellStore store(directory);
   const auto all = load_results(store);
-  if (all.empty()) fail(Exit::usage, "{} holds no experiments; lacuna bench makes them", directory);
+  if (all.empty()) fail(Exit::usage, "{} contains no experiments; lacuna bench makes them", directory);
   std::string data_names;
   for (const auto& data : all.front().data) data_names += (data_names.empty() ? "" : ", ") + data.name;
   Page page(data_names.size() < 60 ? "Experiments on " + data_names : "Experiments",

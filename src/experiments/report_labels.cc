@@ -72,7 +72,7 @@ ResultTable pair_table(const std::vector<std::string>& labels, const LabelGraph&
           ? fmt::format("The {} strongest of {} pairs of labels, either way.", strong.size(), count_text(all))
           : fmt::format("All {} pairs of labels, the strongest first, either way.", all);
   table.header = {"label",          "and",      "correlation",        "before shrinking",
-                  "rows with both", "expected", "rows that know both"};
+                  "rows with both", "expected", "rows with both known"};
   for (const auto& [a, b] : strong) {
     const LabelPair pair = graph.pair(a, b);
     table.rows.push_back({labels[a], labels[b], TableCell::signed_number(graph.correlation(a, b), 3),

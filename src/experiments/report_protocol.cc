@@ -39,7 +39,7 @@ ResultTable data_sets_table(const std::vector<ExperimentResults>& all) {
   table.caption =
       "The data sets: what they lack of their own, what is missing in the repetitions in all, and test rows "
       "of a repetition without any view, which are not scored.";
-  table.header = {"data", "rows", "labels", "labels a row", "views (columns)", "lacks views", "lacks labels"};
+  table.header = {"data", "rows", "labels", "labels per row", "views (columns)", "lacks views", "lacks labels"};
   const std::vector<std::string> measured = {"views missing", "training labels missing",
                                              "test rows without view"};
   table.header.insert(table.header.end(), measured.begin(), measured.end());
@@ -97,7 +97,7 @@ std::vector<std::string> method_notes(const std::vector<ExperimentResults>& all)
         notes.push_back(title + " cannot miss labels: unknown ones count as negative.");
       if (method.value("reconstructed", false))
         notes.push_back(title +
-                        " is our reconstruction from descriptions; its authors' program was not to be had.");
+                        " is our reconstruction from descriptions; its authors' program was not available.");
     }
     for (const auto& remark : results.header.value("remarks", json::array()))
       notes.push_back(remark.get<std::string>() + ".");

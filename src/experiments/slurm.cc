@@ -69,11 +69,9 @@ std::string slurm_script(const SlurmJob& job, const SlurmCommand& command) {
   // A minute before its time is up a task gives its cell back.
   text += "#SBATCH --signal=B:TERM@60\n";
   text += fmt::format(
-      "# {} cells, {} of them done, in {} tasks. By the methods' own arithmetic the others take about {} on "
-      "{} "
-      "threads{},\n"
-      "# the longest task {}, the largest cell {}. Asked for are {:g} times that, and {} and {} for the "
-      "start.\n",
+      "# {} cells, {} of them done, in {} tasks. By the methods' own estimates the others take about {} on {} "
+      "threads{},\n# the longest task {}, the largest cell {}. Asked for are {:g} times that, and {} and {} "
+      "for the start.\n",
       job.cells, job.done, job.tasks, duration_text(job.seconds), job.threads,
       job.gpu ? " of CPUs, without the GPU" : "", duration_text(job.longest), bytes_text(job.bytes),
       job.margin, duration_text(kStartSeconds), bytes_text(kProgramBytes));

@@ -359,7 +359,7 @@ std::optional<Tensors> Ensemble::restore(const Tensors& file, const Items& train
     there = members_in_use(file).size();
     left_out_ = saved.value(kLeftOut, left_out_);
     if (left_out_.size() != specs_.size())
-      fail(Exit::data, "{}: tells of {} candidates, the settings plan {}", file.path(), left_out_.size(),
+      fail(Exit::data, "{}: lists {} candidates, the settings plan {}", file.path(), left_out_.size(),
            specs_.size());
     for (std::size_t k = 0; k < crossed_.size(); ++k)
       if (!crossed_[k].empty()) file.get(crossed_name(k), crossed_[k]);

@@ -60,7 +60,7 @@ ImvwlSolver::ImvwlSolver(const Items& items, const ImvwlOptions& options, std::u
       for (std::size_t j = 0; j < X.cols(); ++j) {
         const float x = items.X[v](rows[k], j);
         if (x < 0)
-          fail(Exit::usage, "imvwl needs non-negative features (prepare minmax), view {} holds {}", v, x);
+          fail(Exit::usage, "imvwl needs non-negative features (prepare minmax), view {} contains {}", v, x);
         X(k, j) = x;
         squares_ += static_cast<double>(x) * static_cast<double>(x);
       }

@@ -122,7 +122,7 @@ std::size_t resolve_width(const std::string& text, std::size_t columns, std::siz
   const auto value = parse_double(all.substr(0, all.size() - (by_columns || by_embedding ? 1 : 0)));
   if (!value || !(*value > 0) || *value > 1e7)
     fail(Exit::usage,
-         "'{}' is no layer width; write 1500, 0.8d (of the view's columns) or 1e (of the embedding)", text);
+         "'{}' is not a layer width; write 1500, 0.8d (of the view's columns) or 1e (of the embedding)", text);
   const double base = by_columns     ? static_cast<double>(columns)
                       : by_embedding ? static_cast<double>(embedding)
                                      : 1;

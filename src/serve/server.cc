@@ -43,7 +43,7 @@ tcp::endpoint endpoint_of(const std::string& listen) {
   tcp::resolver resolver(context);
   const auto found = resolver.resolve(host, std::to_string(*port), error);
   if (error || found.empty())
-    fail(Exit::usage, "--listen {}: '{}' is no address of this machine", listen, host);
+    fail(Exit::usage, "--listen {}: '{}' is not an address of this machine", listen, host);
   return found.begin()->endpoint();
 }
 
@@ -102,7 +102,7 @@ class Server {
     if (!error) acceptor_.listen(kBacklog, error);
     if (error) fail(Exit::failed, "cannot listen on {}: {}", text_of(wanted), error.message());
     if (!wanted.address().is_loopback() && options.token_file.empty())
-      fmt::print(stderr, "note: whoever can reach {} may use this server; --token-file asks for a token\n",
+      fmt::print(stderr, "note: anyone who can reach {} may use this server; --token-file requires a token\n",
                  text_of(wanted));
   }
 
@@ -194,7 +194,7 @@ class Server {
         drained_by_ = Clock::now();
         return;
       }
-      fmt::print(stderr, "{}: no new connections; answering what has begun\n",
+      fmt::print(stderr, "{}: no new connections; finishing requests in progress\n",
                  signal == SIGTERM ? "SIGTERM" : "SIGINT");
       drained_by_ = Clock::now() + std::chrono::duration_cast<Clock::duration>(
                                        std::chrono::duration<double>(limits_.drain_seconds));

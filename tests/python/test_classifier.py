@@ -348,7 +348,7 @@ class Learnable(Case):
             warnings.simplefilter("always")
             lacuna.Classifier(**FAST).fit(Xs, Y, classes=data.label_names)
         said = "\n".join(str(warning.message) for warning in told)
-        self.assertIn(f"1 of 3 views is in no row to learn from, so that nothing is learned about it: '{name}'", said)
+        self.assertIn(f"1 of 3 views is in no training row, so nothing is learned about it: '{name}'", said)
         self.assertIn(f"1 of 5 labels have no known positive and cannot be learned: '{data.label_names[2]}'", said)
 
 

@@ -103,7 +103,7 @@ class Gaps(Case):
             with self.refused(kind, word):
                 self.clf.predict_proba(self.Xs, known_labels=wrong)
         unlearned = lacuna.Classifier("linear", hold_out=0).fit(self.Xs, self.Y)
-        with self.refused(lacuna.ModelMismatch, "has not learned what known labels say"):
+        with self.refused(lacuna.ModelMismatch, "has not learned how known labels inform"):
             unlearned.predict_proba(self.Xs, known_labels=known)
 
     # ---- views
@@ -144,7 +144,7 @@ class Gaps(Case):
         self.assertFalse(np.isnan(filled.Xs["text"][[0, 2]]).any())
 
     def test_a_model_without_decoders(self):
-        with self.refused(lacuna.ModelMismatch, "keeps no decoders", "keep_decoders"):
+        with self.refused(lacuna.ModelMismatch, "has no decoders", "keep_decoders"):
             lacuna.Classifier("linear").fit(self.Xs, self.Y).recover(self.Xs)
 
 
