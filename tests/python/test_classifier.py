@@ -127,7 +127,7 @@ class Parameters(Case):
             clf.fit(data.Xs, data.Y, callback=3)
         with self.refused(TypeError, "patterns is a dict", "[1]"):
             lacuna.mask.pattern(data, patterns=[1])
-        with self.refused(lacuna.DataError, "rows have 1 and 2 values", "lists of texts"):
+        with self.refused(lacuna.DataError, "rows have 1 and 2 values", "lists of strings"):
             clf.fit(data.Xs, [[1, 2], [3]] * 60)
         with self.refused(lacuna.DataError, "give 0 instead of NaN", "blank_means='no'"):
             clf.fit(data.Xs, np.where(data.Y == 1, 1, np.nan))

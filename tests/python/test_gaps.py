@@ -96,7 +96,7 @@ class Gaps(Case):
         rows = [None] * 299
         for wrong, kind, word in (([["see"], *rows], lacuna.ModelMismatch, "'see' is not one of the model's 6 labels"),
                                   ([{"sea": 2}, *rows], lacuna.DataError, "label 'sea' is 1, 0 or None (unknown), not 2"),
-                                  ([{3: 1}, *rows], TypeError, "3 is no name of a label"),
+                                  ([{3: 1}, *rows], TypeError, "3 is not the name of a label"),
                                   (known[:5], lacuna.DataError, "known_labels has 5 rows, there are 300 items"),
                                   (known[:, :4], lacuna.DataError, "known_labels has 4 columns"),
                                   (pd.DataFrame({"see": [1] * 300}), lacuna.ModelMismatch, "'see'")):
