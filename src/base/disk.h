@@ -1,4 +1,4 @@
-// How much room a disk has left.
+// Free space on a disk.
 #pragma once
 
 #include <cstdint>

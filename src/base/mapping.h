@@ -1,4 +1,4 @@
-// Memory of mapped files, given back while the mapping stays.
+// Releases memory of mapped files while the mapping stays.
 #pragma once
 
 #include <memory>

@@ -1,4 +1,4 @@
-// What the program says about itself: help, man pages and completion, all from the declarations of the verbs.
+// Help, man pages and shell completion, all generated from the declarations of the verbs.
 #pragma once
 
 #include <string>

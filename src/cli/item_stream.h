@@ -1,5 +1,5 @@
-// Items that come in line by line, as JSON, CSV or TSV, from a pipe, a terminal or a file: what is there is read
-// together, before more is waited for. The verbs that take such lines as DATA share this.
+// Items that arrive line by line, as JSON, CSV or TSV, from a pipe, a terminal or a file. Lines that are available are
+// read together before more are awaited. Shared by all verbs that take such lines as DATA.
 #pragma once
 
 #include <optional>

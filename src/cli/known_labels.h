@@ -1,4 +1,4 @@
-// Labels that a data set tells of its items, for predictions of the others.
+// Known labels of the items of a data set, which inform the predictions of the others.
 #pragma once
 
 #include <string>

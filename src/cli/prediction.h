@@ -1,5 +1,4 @@
-// What predicting from a file and from a stream have in common: the flags that say what is written, and how scores
-// become it.
+// Shared by prediction from a file and from a stream: the flags, and the conversion of scores to output.
 #pragma once
 
 #include <string>

@@ -1,4 +1,4 @@
-// The flags by which verbs name a data set, a fold and rows of it: the same words everywhere.
+// The flags by which all verbs select a data set, a fold and a part of its rows.
 #pragma once
 
 #include <optional>

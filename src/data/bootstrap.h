@@ -1,5 +1,5 @@
-// How sure a figure is: percentile intervals from resampling rows with replacement. Resamples are drawn from a fixed
-// seed, so the same rows give the same interval.
+// Confidence intervals of metrics: percentiles over rows resampled with replacement. The seed is fixed, so the same
+// rows give the same interval.
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,4 @@
-// One number of a file's own type to float32 or to a whole number, exactly or not at all.
+// Converts one number of a file's own type to float32 or to an integer, exactly or not at all.
 #pragma once
 
 #include <bit>

@@ -1,8 +1,8 @@
-// Items as lines of CSV or TSV, one a line, for streams. The first line may hold column names: they are matched with
-// the model's, either plain ("glucose") or with the view's name before them ("blood:glucose") where a plain name would
-// fit two views. Where one side has no names, columns are taken in order: the id if there is one, then the columns of
-// the first view, of the second, and so on. A view none of whose columns is there is missing; so is a view whose cells
-// are all empty in a line.
+// Items as lines of CSV or TSV, one per line, for streams. The first line may contain column names. They are matched
+// with the model's, either plain ("glucose") or prefixed by the view ("blood:glucose") if a plain name would match two
+// views. If one side has no names, columns are taken in order: the id if there is one, then the columns of the first
+// view, of the second, and so on. A view none of whose columns is present is missing; so is a view whose cells are all
+// empty.
 #pragma once
 
 #include <string>

@@ -1,5 +1,5 @@
-// Which column of a table holds the ids of its rows: told by headers and values together, so that neither the row
-// numbers that pandas and R write are taken for ids, nor ids for features.
+// Which column of a table contains the ids of its rows. Headers and values decide together, so that row numbers
+// written by pandas and R are not taken for ids, nor ids for features.
 #pragma once
 
 #include <cstddef>

@@ -1,6 +1,6 @@
-// A block of items that arrive one by one (lines of a stream, requests to a server), filled row by row and
-// then scored at once. Rows are independent: several threads may fill different ones. A block is used again
-// and again; it takes memory for its largest number of rows once.
+// A block of items that arrive one by one (lines of a stream, requests to a server), filled row by row and then scored
+// together. Rows are independent: several threads may fill different ones. A block is reused, and allocates memory for
+// its largest number of rows once.
 #pragma once
 
 #include <cstdint>

@@ -1,5 +1,5 @@
-// Several tables, one a view and one with labels, laid side by side as one data set: by the ids of their rows
-// where they have ids, by position where none has.
+// Joins several tables, one per view and one with labels, into one data set: by the ids of their rows if they have
+// ids, by position if none has.
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,4 @@
-// Labels as files write them, as our three values (1, 0, unknown).
+// Converts labels as written in files to our three values (1, 0, unknown).
 #pragma once
 
 #include <string>

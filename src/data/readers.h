@@ -1,6 +1,6 @@
-// Reading and writing data sets in every form. The form is told by the name's ending, or by `format`.
-// Every reader treats its input as hostile: sizes are checked against the file's size before memory is taken,
-// and an error (Exit::data) names file, place (line or byte offset), what was found and what was expected.
+// Reads and writes data sets in every format. The format follows from the file name extension, or from `format`. Every
+// reader treats its input as hostile: sizes are checked against the size of the file before memory is allocated, and
+// an error (Exit::data) names file, place (line or byte offset), what was found and what was expected.
 #pragma once
 
 #include <string>

@@ -1,5 +1,5 @@
-// What is missing in the repetitions of an experiment, measured: what the data lack of their own and what was hidden.
-// Every caption, table and page takes its rates and its words about gaps from here.
+// The gaps in the repetitions of an experiment, as measured: those of the data and those that were hidden. Every
+// caption, table and page takes its rates and its wording from here.
 #pragma once
 
 #include <nlohmann/json.hpp>

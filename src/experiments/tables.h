@@ -1,5 +1,4 @@
-// One table, four forms: Markdown, CSV, LaTeX (booktabs) and HTML. Text goes in as it is; each form escapes
-// for itself.
+// One table in four formats: Markdown, CSV, LaTeX (booktabs) and HTML. Each escapes its text itself.
 #pragma once
 
 #include <limits>

@@ -1,4 +1,4 @@
-// What a client may ask for, in one place. Every limit has a refusal of its own and a test (tests/test_serve*.cc).
+// The limits on clients, in one place. Every limit has its own error and a test (tests/test_serve*.cc).
 #pragma once
 
 #include <cstdint>

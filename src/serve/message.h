@@ -1,4 +1,4 @@
-// A request as handlers see it, and what they answer.
+// A request as handlers see it, and their answer.
 #pragma once
 
 #include <fmt/format.h>

@@ -1,4 +1,5 @@
-// The server: listens, gives connections to event loops, one a thread, watches the model files, and ends in order.
+// The server: listens, assigns connections to event loops, one per thread, watches the model files, shuts down in
+// order.
 #pragma once
 
 #include <string>
