@@ -95,7 +95,7 @@ void print_results(const ExperimentResults& results) {
     const bool plain = results.kind == "table" || results.kind == "complete";
     const std::vector<double> ranking = plain ? average_ranks(results, data.name) : std::vector<double>();
     for (std::size_t i = 0; i < results.methods.size(); ++i) {
-      // Every place of the experiment is a row; without places there is one row a method.
+      // Every place of the experiment is a row; without places there is one row per method.
       std::vector<nlohmann::json> places;
       for (const auto& cell : results.cells) {
         nlohmann::json place = cell.place;
@@ -197,7 +197,7 @@ std::optional<BenchOutcome> work_cells(std::span<const PlannedCell* const> cells
   }
 }
 
-// One part of the cells. Tables and pages are for whoever has all of them: the same command without --shard.
+// One part of the cells. Tables and pages need all of them: the same command without --shard.
 int run_shard(std::span<const Plan> plans, const BenchOptions& bench, CellStore& store, Shelf& shelf,
               bool json) {
   const Shard shard = Shard::parse(bench.shard);

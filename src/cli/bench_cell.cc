@@ -35,7 +35,7 @@ int bench_cell(const Arguments& arguments) {
     fail(Exit::usage, "the cell that --spec describes is {}, not {}", own, id);
   CellStore store(bench.out);
   const auto claim = store.claim(id);
-  if (claim == nullptr) return static_cast<int>(Exit::ok);  // somebody else was quicker
+  if (claim == nullptr) return static_cast<int>(Exit::ok);  // another process was faster
   catch_bench_signals();
   BenchDisplay display;
   const Stopwatch watch;

@@ -231,7 +231,7 @@ class Completion {
       for (std::size_t j = 0; j < known.cols(); ++j) known(i, j) = own.label(i, j);
     const bool calibrated = !model.calibration().empty();
     if (calibrated) {
-      model.refine(known, scores);  // what is known of an item speaks for what is not
+      model.refine(known, scores);  // known labels of an item inform the others
       model.calibrate(scores);
     } else {
       tell("",

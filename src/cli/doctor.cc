@@ -1,4 +1,4 @@
-// lacuna doctor: what this machine can do, what was chosen for it and why, measured shortly.
+// lacuna doctor: what this machine can do, what was chosen for it and why, with brief measurements.
 #include <fmt/core.h>
 #include <unistd.h>
 #include <zlib.h>

@@ -44,7 +44,7 @@ class ItemStream {
   std::size_t size() const { return lines_.size(); }  // of this block; bad lines are in it, as rows without views
   const ItemBlock& block() const { return block_; }
   Dataset dataset() const { return block_.dataset(size(), name_); }
-  Matrix<std::int8_t> known() const;  // (size, labels) what they tell; empty where nobody asks
+  Matrix<std::int8_t> known() const;  // (size, labels) known labels; empty if not requested
   const std::string& error(std::size_t i) const { return errors_[i]; }  // empty where the line is an item
   std::size_t line(std::size_t i) const { return lines_[i].number; }
 

@@ -12,7 +12,7 @@ namespace lacuna::cli {
 class KnownLabels {
  public:
   // Labels are matched by name. Exit::mismatch if the data has none that the model knows; labels that the model does not
-  // know are left aside, and told. The selection must outlive this.
+  // know are ignored, with a note. The selection must outlive this.
   KnownLabels(const Selection& selection, const Model& model, const std::string& path);
 
   const std::vector<std::string>& notes() const { return notes_; }

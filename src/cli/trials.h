@@ -22,7 +22,7 @@ class TrialFolder {
   TrialFolder(std::string folder, std::string metric, const std::vector<Combination>& list);
 
   nlohmann::json result(std::size_t trial) const;  // null if it is not done
-  // The right to run it, or null if it is done or somebody alive has it.
+  // The right to run it, or null if it is done or a live process has it.
   std::unique_ptr<Claim> claim(std::size_t trial) const { return claims_.take(ids_[trial]); }
   void keep(std::size_t trial, const nlohmann::json& result, Model& model);
   // The best of all trials in the folder, null if there is none; its model is best.safetensors from here on.

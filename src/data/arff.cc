@@ -1,6 +1,6 @@
-// ARFF, dense and sparse, as WEKA, Mulan and MEKA write it. Labels are told by a Mulan XML file (FILE.xml
+// ARFF, dense and sparse, as WEKA, Mulan and MEKA write it. Labels come from a Mulan XML file (FILE.xml
 // beside FILE.arff or FILE-train.arff is found by itself) or by MEKA's -C in the name of the relation. A
-// nominal attribute with two values is one column of 0 and 1, one with more is one column a value.
+// nominal attribute with two values is one column of 0 and 1, one with more is one column per value.
 #include <algorithm>
 #include <cctype>
 #include <filesystem>

@@ -383,7 +383,7 @@ class CsvReader {
       }
   }
 
-  // Numbers of samples under a header that nobody knows: each of a run of whole numbers once, in any order.
+  // Numbers of samples under an unknown header: each of a run of whole numbers once, in any order.
   void find_running_numbers(std::size_t rows) {
     constexpr std::size_t kFewest = 10, kShown = 3;
     const std::size_t width = table_.columns.size();

@@ -33,7 +33,7 @@ class CsvItems {
   // is the id. Before the first parse().
   void see_first_item(std::string_view line);
   // Parses a line into row i of the block; Exit::data on error, the row is then cleared. Re-entrant. Where the separator
-  // is not the comma, numbers may have decimal commas: what was met is returned, for somebody who knows all lines.
+  // is not the comma, numbers may have decimal commas: the kind found is returned, for the caller, which sees all lines.
   static constexpr unsigned kPoint = 1, kComma = 2;
   unsigned parse(std::string_view line, ItemBlock& block, std::size_t i) const;
 
@@ -52,8 +52,8 @@ class CsvItems {
   bool has_header_ = false, by_name_ = false;
   std::size_t id_ = kNone;
   std::string id_name_, order_;      // order_: of the views, where columns are taken by position
-  std::vector<Place> places_;        // one a cell
-  std::vector<std::uint8_t> there_;  // one a view: it has columns here
+  std::vector<Place> places_;        // one per cell
+  std::vector<std::uint8_t> there_;  // one per view: it has columns here
   std::vector<std::string> cell_names_;
 };
 

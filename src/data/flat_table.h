@@ -85,7 +85,7 @@ std::string why_no_float(double value, std::string_view shown);
 void check_backed(std::uint64_t count, std::uint64_t bytes, const char* what, const std::string& where);
 
 std::vector<std::string> read_lines(
-    const std::string& path);  // one name a line; .csv files: the first cell of each row
+    const std::string& path);  // one name per line; .csv files: the first cell of each row
 
 // Builds compressed rows in rising order.
 class CsrBuilder {

@@ -12,7 +12,7 @@ struct IdColumn {  // one that may hold ids
   std::size_t column = 0;
   std::string name;
   bool named_by_user = false;
-  std::vector<std::string> values;  // one a row
+  std::vector<std::string> values;  // one per row
 };
 
 struct IdChoice {

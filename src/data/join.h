@@ -23,7 +23,7 @@ struct TableSpec {
   ReadOptions read;
 };
 
-// One name a line, or a text array.
+// One name per line, or a text array.
 std::vector<std::string> read_names(const std::string& path);
 
 class Join {
@@ -45,7 +45,7 @@ class Join {
   bool id_column_found() const;  // some table has the column that the user named
 
  private:
-  struct NumberColumn {  // whole numbers, all different: they may be ids that nobody recognised
+  struct NumberColumn {  // whole numbers, all different: they may be unrecognised ids
     std::string name;
     std::vector<std::string> values;
   };

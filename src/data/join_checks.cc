@@ -1,4 +1,4 @@
-// What is likely to be a mistake when tables are joined of which nobody has said how they belong together.
+// Likely mistakes when tables are joined without a description of how they belong together.
 #include <algorithm>
 #include <cmath>
 #include <filesystem>
@@ -122,7 +122,7 @@ void Join::check_row_numbers() {
        first->id_name.empty() ? "0" : first->id_name);
 }
 
-// Ids under a header that nobody knows would be features, and the rows joined by something else.
+// Ids under an unknown header would become features, and the rows would be joined by something else.
 void Join::check_hidden_ids() {
   for (std::size_t k = 0; k < parts_.size(); ++k) {
     const Part& part = parts_[k];

@@ -42,7 +42,7 @@ Code code_of(const std::string& name, bool has_minus, bool has_zero, const std::
 Matrix<std::int8_t> decode_labels(MatrixView<const float> values, const std::string& code,
                                   const std::string& where, const std::vector<std::string>& columns) {
   Matrix<std::int8_t> out(values.rows, values.cols);
-  if (code == "any") {  // nobody looks at them
+  if (code == "any") {  // they are not used
     std::ranges::fill(out.values(), kUnknown);
     return out;
   }

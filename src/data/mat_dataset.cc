@@ -35,7 +35,7 @@ const MatValue* find_one(std::span<const MatValue> values, std::initializer_list
   return found;
 }
 
-// Texts of a char array (one a row) or of a cell array of texts; numbers as they print.
+// Texts of a char array (one per row) or of a cell array of texts; numbers as they print.
 std::vector<std::string> texts(const MatValue* value) {
   std::vector<std::string> out;
   if (value == nullptr) return out;

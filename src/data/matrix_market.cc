@@ -1,5 +1,5 @@
 // Matrix Market files (coordinate and array; real, integer and pattern; general and symmetric), the lists of
-// names that lie beside them (.docs: one id a column, .terms: one name a row), and topic lists (.clist).
+// names that lie beside them (.docs: one id per column, .terms: one name per row), and topic lists (.clist).
 #include <algorithm>
 #include <cctype>
 #include <filesystem>

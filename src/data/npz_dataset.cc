@@ -3,7 +3,7 @@
 //   W (n, m)      1 = present            ids (n)                    view_names (m)  where a key cannot be the
 //   name V.columns (d) column names of view V V.data, V.indices, V.indptr, V.shape: a sparse view V, as
 //   SciPy's csr_matrix names its parts name, source, licence: single texts    difficult: Pascal VOC's open
-//   cells, left aside
+//   cells, ignored
 // A .npy alone is a data set of one view.
 #include <algorithm>
 #include <filesystem>

@@ -35,7 +35,7 @@ struct ReadOptions {
   bool lists = true;              // look for lists of names beside the file (.docs, .terms, _words.txt, .xml)
   bool labels_table = false;      // the table holds labels and nothing else
   bool several_tables = false;    // a column to ignore need not be in this one
-  bool allow_non_finite = false;  // for those who report such values; everybody else refuses them
+  bool allow_non_finite = false;  // for callers that report such values; all others refuse them
   bool labels_declared = false;   // the user could have named labels: not in predict
   // What the caller looks at: values of the rest are not refused.
   bool needs_views = true, needs_labels = true;

@@ -27,7 +27,7 @@ struct ScoreJoin {
   std::vector<std::string> told() const;
 };
 
-// Exit::mismatch if nothing is left; Exit::data if an id comes twice.
+// Exit::mismatch if nothing is left; Exit::data if an id occurs twice.
 ScoreJoin join_scores(const Scores& scores, const Selection& selection, const std::string& path);
 
 }  // namespace lacuna

@@ -283,7 +283,7 @@ Matrix<std::int8_t> choose_labels(const Matrix<float>& affinity, double cardinal
     });
     if (round + 1 == kRounds) break;
     for (std::size_t j = 0; j < c; ++j) {
-      double frequency = .5;  // half a row, so that a label nobody took has a logarithm
+      double frequency = .5;  // half a row, so that a label without positives has a logarithm
       for (std::size_t i = 0; i < n; ++i) frequency += Y(i, j);
       offset[j] += .4f * static_cast<float>(std::log(frequency / (tail[j] * static_cast<double>(n) + .5)));
     }

@@ -6,8 +6,8 @@
 //   β_v = ((I + α K̃_v) Ω_v + I/C)⁻¹ T,  K̃_v = Σ_{s≠v} H Ω_s H,  H = I - 11ᵀ/n
 //   θ_v from q_v = |Ω_v β_v - T|²,  score = Σ_v θ_v k_v(x)ᵀ β_v
 // Up to `exact-rows` training rows this is solved as written: memory 4 n² bytes for each kernel kept, 8 n²
-// for their sum and 24 n² for each view at work, one a thread. Above, kernels are replaced by Φ_vΦ_vᵀ on
-// `landmarks` rows (methods/kernels.h): 8 n L bytes a view.
+// for their sum and 24 n² for each view at work, one per thread. Above, kernels are replaced by Φ_vΦ_vᵀ on
+// `landmarks` rows (methods/kernels.h): 8 n L bytes per view.
 #include <cmath>
 
 #include "base/error.h"

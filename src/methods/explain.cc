@@ -135,7 +135,7 @@ void explain(const Model& model, const Selection& selection, const ExplainOption
     fail(Exit::mismatch,
          "the model has no calibration: it was trained without validation rows that have known labels");
   const std::size_t c = model.label_names().size(), m = model.preparation().views().size();
-  // The value of the empty set, one a label; empty where the model gives it.
+  // The value of the empty set, one per label; empty where the model gives it.
   std::vector<double> prior;
   if (base_of(model, options) == Base::prior)
     for (const float x : model.prior())

@@ -46,7 +46,7 @@ void NetworkMethod::fit(const Items& train, const Items& val, FitContext& contex
   shape.ranks = &context.ranks();
   for (const auto& X : train.X) shape.columns.push_back(X.cols());
   used_ = chosen();
-  if (const Tensors* state = context.resume_from()) {  // goes on as it began, on whatever machine
+  if (const Tensors* state = context.resume_from()) {  // continues as it began, on any machine
     const auto begun = state->metadata.find(kTrainPrecision);
     if (begun != state->metadata.end() && begun->is_string()) used_ = precision_from(*begun);
   }

@@ -56,7 +56,7 @@ struct MtdOptions {
   double mask_rate = .25;             // σ: share of a view's coordinates that is hidden
   MaskStart mask_start = MaskStart::paper;     // last start: all d-l, paper d-l-1, authors d-l-2
   MaskLength mask_length = MaskLength::exact;  // exact: l = floor(σd); inclusive: l + 1
-  double view_dropout = .3;           // hide each present view so often, never all of a row
+  double view_dropout = .3;           // probability of hiding a present view, never all of a row
   double hidden_dropout = .5;         // after each hidden ReLU of the encoders
   double fused_dropout = .3;          // before the classifiers
 
@@ -92,7 +92,7 @@ struct MtdOptions {
   // views.
   double view_weight = 3;
   double view_teacher = .9;  // share taught by the fused probability; the rest by known labels
-  double subset_keep = .4;   // early fusion: each view stays in that part so often
+  double subset_keep = .4;   // early fusion: probability that a view stays in the subset
 
   // Soft labels for unknown entries: given by teachers with the items, otherwise the network's own.
   double guess_weight = 0;       // of an unknown entry; a known one weighs 1

@@ -45,7 +45,7 @@ const char* reason(unsigned status);  // "Not Found"
 Reply problem(unsigned status, const std::string& detail,
               const nlohmann::json& members = nlohmann::json::object());
 
-// Thrown by whoever reads a request; becomes a problem.
+// Thrown while reading a request; becomes a problem document.
 class Refusal : public std::runtime_error {
  public:
   Refusal(unsigned code, const std::string& detail, nlohmann::json more = nlohmann::json::object())

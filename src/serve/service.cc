@@ -40,7 +40,7 @@ Reply wrong_method(const Request& request, const char* allowed) {
   return reply;
 }
 
-// Targets that only read; everybody may see those of the first group.
+// Targets that only read; the first group needs no token.
 constexpr std::string_view kPublic[] = {"/", "/openapi.json", "/v2/health/live", "/v2/health/ready"};
 
 bool is_public(std::string_view target) {
