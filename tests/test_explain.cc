@@ -368,7 +368,7 @@ TEST(Explain, ManyViewsAreSampledWithAnError) {
   EXPECT_LT(static_cast<double>(far), .02 * static_cast<double>(all));
 }
 
-TEST(ViewSummary, TellsTheViewThatMatters) {
+TEST(ViewSummary, FindsTheViewThatMatters) {
   // Each label is a function of one column of view 0; view 1 is noise.
   constexpr std::size_t kRows = 400, kLabels = 6;
   Dataset data;

@@ -290,7 +290,7 @@ class Overlap : public Ids {
   }
 };
 
-TEST_F(Overlap, IsToldByEveryVerb) {
+TEST_F(Overlap, IsReportedByEveryVerb) {
   cohort("good", 100, "");
   cohort("bad", 12, "PAT-{:03}");
   const std::vector<std::string> train = {"--method", "prior", "--out", path("m")};

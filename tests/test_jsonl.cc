@@ -325,7 +325,7 @@ TEST(LineStream, GzipIsUnpackedAsItComes) {
 }
 
 // 64 MiB of nothing in 64 KiB: a line that is too long takes no memory, packed or not.
-TEST(LineStream, ABombIsALongLine) {
+TEST(LineStream, ADecompressionBombIsALongLine) {
   const std::string packed = gzip(std::string(std::size_t{64} << 20, 'x') + "\nline\n");
   Pipe pipe;
   std::thread sender([&] {

@@ -222,7 +222,7 @@ class Mistakes : public testing::TestWithParam<Mistake> {
 };
 TemporaryDirectory* Mistakes::folder_ = nullptr;
 
-TEST_P(Mistakes, AreToldInWordsThatHelp) {
+TEST_P(Mistakes, GetHelpfulMessages) {
   std::vector<std::string> arguments(1);
   for (const char c : replaced(GetParam().command, "{}", path("."))) {
     if (c == ' ') {

@@ -339,7 +339,7 @@ TEST_F(SmallFiles, CompressedPromises) {
   expect_part(refused(put("d.mat", file + packed)), "cannot hold");
 }
 
-TEST_F(SmallFiles, DamageIsToldWithItsPlace) {
+TEST_F(SmallFiles, DamageIsReportedWithItsPlace) {
   expect_part(refused(put("a.csv", "a,b\n1,2\n3\n")), "line 3 has 1 cells");
   expect_part(refused(put("b.csv", "a,b\n1,x\n")), "line 2, column 'b': 'x' is not a number");
   expect_part(refused(put("c.csv", "")), "is empty");

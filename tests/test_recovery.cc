@@ -128,7 +128,7 @@ TEST(Factors, AreTheConditionalExpectationOfTheModel) {
   }
 }
 
-TEST(Factors, AViewLeftAsideIsNotReadAndNothingKnownIsFullDoubt) {
+TEST(Factors, AnIgnoredViewIsNotReadAndWithoutViewsTheVarianceIsThePriors) {
   Items items = small_items({.n = 50}, 5);
   const Factors model = Factors::fit(items, 4, 1);
   Matrix<float> before(50, model.rank()), after(50, model.rank()), doubt(50, 3);

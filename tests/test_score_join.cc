@@ -44,7 +44,7 @@ TEST(ScoreJoin, ByIdAndByNameInAnyOrder) {
   EXPECT_TRUE(join.told().empty());
 }
 
-TEST(ScoreJoin, SubsetsAreScoredAndTold) {
+TEST(ScoreJoin, SubsetsAreScoredAndReported) {
   const Dataset data = truth();
   const ScoreJoin join = join_scores(scored({"c", "new", "a"}, {"y", "extra"}), select_all(data), "s.csv");
   EXPECT_EQ(join.score_rows, (Places{2, 0}));
