@@ -228,7 +228,7 @@ std::string man_page(const Declaration& d, const std::string& summary) {
 std::string man_overview() {
   std::string text = man_head("lacuna");
   text +=
-      ".SH NAME\nlacuna \\- tags for items with missing views and missing labels\n.SH SYNOPSIS\n.B "
+      ".SH NAME\nlacuna \\- multi-label learning with missing views and unknown labels\n.SH SYNOPSIS\n.B "
       "lacuna\n.I VERB\n"
       "[options]\n.SH DESCRIPTION\nLearns to tag items that are described by several feature sets (views), "
       "when "
