@@ -28,12 +28,21 @@ std::string peek(const Arguments& arguments, const std::string& name) {
   return found;
 }
 
-// "Presets: repaired, authors and paper of mtd; ...", the default of each first.
+// "Presets, the default first: repaired, authors, paper (mtd); default, original (cdmm, lvsl); ..."
 std::string presets_text() {
+  std::vector<std::pair<std::string, std::vector<std::string>>> methods_of;  // by their presets
+  for (const auto& name : method_names()) {
+    const std::string presets = join(make_method(name)->presets(), ", ");
+    if (presets.empty()) continue;
+    const auto at = std::ranges::find(methods_of, presets, &decltype(methods_of)::value_type::first);
+    if (at == methods_of.end())
+      methods_of.emplace_back(presets, std::vector{name});
+    else
+      at->second.push_back(name);
+  }
   std::vector<std::string> parts;
-  for (const auto& name : method_names())
-    if (const auto presets = make_method(name)->presets(); !presets.empty())
-      parts.push_back(fmt::format("{} of {}", join(presets, ", "), name));
+  for (const auto& [presets, names] : methods_of)
+    parts.push_back(fmt::format("{} ({})", presets, join(names, ", ")));
   return "Presets, the default first: " + join(parts, "; ") + ".";
 }
 
