@@ -79,7 +79,7 @@ const std::vector<Mistake>& mistakes() {
        {"--known-labels --part test", "are to be predicted"}},
       {"a score that is missing", "evaluate {}/scored.csv {}/data.npz", 3,
        {"scored.csv: 'PAT_0001' has no score for 'old'", "left out"}},
-      {"two rows, one held out", "train {}/two.csv --label-columns 1 --out {}/m", 3, {"1 rows to learn from", "--hold-out 0"}},
+      {"two rows, one held out", "train {}/two.csv --label-columns 1 --out {}/m", 3, {"1 training rows", "--hold-out 0"}},
       {"an infinite number", "train {}/infinite.csv --label-columns 1 --out {}/m", 3,
        {"item 'b', column 'x': inf is not a finite number", "as missing"}},
       {"a number beyond floats", "train {}/huge.csv --label-columns 1 --out {}/m", 3, {"line 2, column 'x': 1.0e300 is beyond the range"}},

@@ -54,7 +54,7 @@ void check(const Folds& folds, const std::string& path) {
     for (const auto row : fold.order) {
       if (row >= folds.rows || seen[row])
         fail(Exit::data, "{}: fold {}: row {} (from 0) {}; the order must name each of {} rows once", path, r,
-             row, row >= folds.rows ? "does not exist" : "comes twice", folds.rows);
+             row, row >= folds.rows ? "does not exist" : "occurs twice", folds.rows);
       seen[row] = true;
     }
   }

@@ -241,7 +241,7 @@ const char* comparison_heading(const ExperimentResults& results) {
   const auto sets = results.all_gaps();
   if (std::ranges::all_of(sets, &GapFacts::none)) return "Results without gaps";
   return std::ranges::any_of(sets, &GapFacts::added) ? "Results with missing data"
-                                                     : "Results without gaps, except those of the data";
+                                                     : "Results with only the gaps of the data";
 }
 
 void show_experiment(const ExperimentResults& results, ReportSink& sink) {
