@@ -46,7 +46,7 @@ test:
 test-kernels:
 	cmake -S . -B $(BUILD)/test -G Ninja -DCMAKE_BUILD_TYPE=Release -DCMAKE_CXX_FLAGS_RELEASE="-Og -DNDEBUG" \
 	  -DCMAKE_EXE_LINKER_FLAGS="-fuse-ld=lld -B/usr/lib/llvm-14/bin" -DLACUNA_TEST_SET=optimised -DLACUNA_TEST_COMPILER=clang++-14 \
-	  $(if $(wildcard /dev/nvidiactl),,-DCMAKE_CUDA_ARCHITECTURES=90-real)
+	  $(if $(wildcard /dev/nvidiactl),,-DCMAKE_CUDA_ARCHITECTURES=90-real -DLACUNA_CUDA_UNITY=ON)
 	ninja -C $(BUILD)/test -j $(JOBS) lacuna_kernels
 test-optimised: test-kernels
 	ninja -C $(BUILD)/test -j $(JOBS)

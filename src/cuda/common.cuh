@@ -17,6 +17,8 @@ namespace lacuna::cuda {
 void check(cudaError_t code, const char* what);
 #define LACUNA_CUDA(call) ::lacuna::cuda::check((call), #call)
 
+inline int int_of(std::size_t x) { return static_cast<int>(x); }
+
 constexpr int kMostJobs = 12;  // of one launch, whose parameters stay below 4 KB; longer lists take several
 
 // A job list in a kernel's parameters, with the first block of each job.
