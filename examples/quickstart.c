@@ -1,4 +1,4 @@
-/* Learns from two views with gaps and labels known in part, saves the model, loads it and tags an item.
+/* Learns from two views with gaps and partly known labels, saves the model, loads it and tags an item.
  *   cc -std=c99 -Wall quickstart.c $(pkg-config --cflags --libs lacuna) -o quickstart */
 #include <lacuna.h>
 #include <math.h>
@@ -36,7 +36,7 @@ static int show(void *user, const lacuna_epoch *epoch) {
   (void)user;
   if (epoch->epoch % 10 == 0)
     printf("epoch %d of %d: AP %.2f\n", (int)epoch->epoch, (int)epoch->epochs, epoch->validation ? epoch->validation[0] : 0);
-  return 0; /* anything else would end the fit here */
+  return 0; /* a non-zero value would end the fit */
 }
 
 int main(void) {

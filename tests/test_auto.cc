@@ -341,7 +341,7 @@ TEST(Auto, TheBudgetSaysIntoHowManyPartsRowsAreDivided) {
   }
 }
 
-TEST(Auto, ACandidateThatFailsIsLeftOutWithAWord) {
+TEST(Auto, ACandidateThatFailsIsLeftOutWithANote) {
   const auto [train, val] = small_items();
   const MemberSpec good{{}, 0, false, "linear"}, bad{{{"view", "99"}}, 0, false, "glocal"};
   for (const auto& specs : {std::vector{good, bad}, std::vector{bad, good}}) {

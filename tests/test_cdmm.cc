@@ -169,7 +169,7 @@ TEST(Cdmm, LandmarksOnAllRowsAreExact) {
   expect_same(scores_of(*exact, test, 5), scores_of(*low_rank, test, 5), 1e-4);
 }
 
-TEST(Cdmm, FullCitizen) {
+TEST(Cdmm, SupportsFitSaveLoadResumeAndGaps) {
   expect_gaps_are_not_read(make_cdmm);
   expect_order_does_not_matter(make_cdmm, 1e-5);
   expect_save_and_load_keep_the_scores(make_cdmm);

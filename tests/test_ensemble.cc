@@ -167,7 +167,7 @@ TEST(Ensemble, FitsAtTheSameTimeAreTheSameModel) {
   }
 }
 
-// Each student as docs/best.md describes it: one hidden layer, of its own width, on its own preparation.
+// Each student as docs/ensembles.md describes it: one hidden layer, of its own width, on its own preparation.
 TEST(Ensemble, DistilledStudentsHaveTheirShapes) {
   const Dataset data = small_data();
   const TemporaryDirectory folder;

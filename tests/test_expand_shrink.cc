@@ -157,7 +157,7 @@ TEST(ExpandShrink, TheObjectiveFalls) {
     EXPECT_LE(total(i), total(i - 10) * 1.001 + 1e-6);
 }
 
-TEST(Naim3l, FullCitizen) {
+TEST(Naim3l, SupportsFitSaveLoadResumeAndGaps) {
   expect_gaps_are_not_read(make_naim3l);
   expect_order_does_not_matter(make_naim3l, 1e-4);
   expect_resume_gives_the_same_bits(make_naim3l, 7);

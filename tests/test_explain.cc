@@ -240,7 +240,7 @@ TEST(Explain, SaysWhereItCannotBeginAtTheShares) {
   const Model scores = fitted("glocal", data);
   std::string why;
   EXPECT_EQ(base_of(scores, {}, &why), Base::model);
-  EXPECT_NE(why.find("no probabilities"), std::string::npos) << why;
+  EXPECT_NE(why.find("not probabilities"), std::string::npos) << why;
   EXPECT_EQ(base_of(scores, {.calibrated = true}), Base::prior);
 
   const Model network = fitted("lacuna", data, kSmall);
@@ -368,7 +368,7 @@ TEST(Explain, ManyViewsAreSampledWithAnError) {
   EXPECT_LT(static_cast<double>(far), .02 * static_cast<double>(all));
 }
 
-TEST(ViewSummary, TellsTheViewThatMatters) {
+TEST(ViewSummary, FindsTheViewThatMatters) {
   // Each label is a function of one column of view 0; view 1 is noise.
   constexpr std::size_t kRows = 400, kLabels = 6;
   Dataset data;

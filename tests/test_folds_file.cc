@@ -129,11 +129,11 @@ TEST(FoldsFile, NamesWhatIsWrong) {
     return text.find(part) != std::string::npos;
   };
   auto text = message_for([](Folds& folds) { folds.folds[0].order[3] = folds.folds[0].order[4]; });
-  EXPECT_TRUE(has(text, "comes twice")) << text;
+  EXPECT_TRUE(has(text, "occurs twice")) << text;
   text = message_for([](Folds& folds) { folds.folds[0].order[3] = 1000; });
   EXPECT_TRUE(has(text, "row 1000 (from 0) does not exist")) << text;
   text = message_for([](Folds& folds) { folds.folds[0].W(2, 1) = 7; });
-  EXPECT_TRUE(has(text, "the view mask holds 7 at row 2, column 1")) << text;
+  EXPECT_TRUE(has(text, "the view mask contains 7 at row 2, column 1")) << text;
   text = message_for([](Folds& folds) { folds.folds[0].order.pop_back(); });
   EXPECT_TRUE(has(text, "the order has")) << text;
   text = message_for([](Folds& folds) { folds.train_share = 1.5; });

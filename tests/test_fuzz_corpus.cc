@@ -7,7 +7,7 @@
 
 #include "base/files.h"
 #include "base/random.h"
-#include "data/forms.h"
+#include "data/formats.h"
 #include "fuzz/fuzz_forms.h"
 #include "temporary.h"
 
@@ -103,7 +103,7 @@ std::vector<std::string> fuzz_forms() {
 // Whoever adds a form gives it seeds.
 TEST(Corpus, HasEveryEndingThatIsRead) {
   const auto all = fuzz_forms();
-  for (const FileForm& form : forms())
+  for (const FileFormat& form : file_formats())
     for (const auto& ending : form.endings)
       EXPECT_TRUE(std::ranges::binary_search(all, ending.substr(1)) || ending == ".svm") << ending;
 }

@@ -313,7 +313,7 @@ TEST_F(Status, TellsDoneRunningFailedStaleAndOpen) {
   EXPECT_EQ(now.at("stale_cells")[0].at("cell"), open[1]);
   EXPECT_EQ(now.at("failed_cells")[0].at("error"), "no memory");
   const std::string text = run({"bench", "status", directory_ / "s"}).out;
-  for (const char* part : {"node7", "no memory", "cells an hour", "with 1 at work"})
+  for (const char* part : {"node7", "no memory", "cells per hour", "with 1 working"})
     EXPECT_NE(text.find(part), std::string::npos) << part << text;
 }
 

@@ -179,7 +179,7 @@ TEST(H5ad, WhatIsLeftAsideIsSaid) {
   ASSERT_EQ(data.notes.size(), 2u);
   EXPECT_EQ(
       data.notes[0],
-      "left aside: raw, layers/counts, obsm/X_pca, obsm/frame, obsm/tags; --views takes further matrices");
+      "ignored: raw, layers/counts, obsm/X_pca, obsm/frame, obsm/tags; --views can add matrices");
   EXPECT_EQ(data.notes[1],
             "no labels were chosen; --labels takes columns, here obs:celltype, obs:treated, obs:maybe, "
             "obs:cluster, obs:binary, obs:answer, obs:score");
@@ -215,7 +215,7 @@ TEST(H5mu, ModalitiesAreJoinedByName) {
   EXPECT_EQ(label(data, "celltype=B"), (std::vector<int>{1, 0, -1, 1, 0, -1}));
   EXPECT_EQ(label(data, "treated"), (std::vector<int>{-1, 0, -1, 0, -1, 0}));
   EXPECT_EQ(label(data, "all:answer"), (std::vector<int>{1, 0, -1, 1, -1, 0}));
-  EXPECT_EQ(data.notes[0], "left aside: rna/layers/counts, rna/obsm/X_pca; --views takes further matrices");
+  EXPECT_EQ(data.notes[0], "ignored: rna/layers/counts, rna/obsm/X_pca; --views can add matrices");
   const Dataset chosen = read_with(files("good") / "multi.h5mu", {"celltype"}, {"prot", "rna/obsm/X_pca"});
   EXPECT_EQ(chosen.views[1].name, "rna/X_pca");
   EXPECT_FALSE(chosen.has(5, 1));
@@ -268,12 +268,12 @@ INSTANTIATE_TEST_SUITE_P(
         std::pair("virtual", "'X' lies in other files"),
         std::pair("huge", "'X' promises 1,152,921,504,606,846,976 values of 4 bytes, but has only 0 bytes"),
         std::pair("huge_names", "'obs/_index' promises 1,099,511,627,776 values"),
-        std::pair("huge_shape", "x 1099511627776 values are not believed"),
+        std::pair("huge_shape", "x 1099511627776 values are implausible"),
         std::pair("filter", "is compressed by filter 32015"),
         std::pair("filter_twice", "is compressed 2 times over"),
         std::pair("text_matrix", "is text, expected a matrix of numbers"),
         std::pair("cube", "has 3 dimensions, expected at most 2"),
-        std::pair("complex", "holds neither numbers nor texts"),
+        std::pair("complex", "contains neither numbers nor strings"),
         std::pair("few_rows", "'X' has 5 rows, but there are 6 observations"),
         std::pair("few_columns", "'X' has 3 columns, but there are 4 variables"),
         std::pair("far_column", "a value lies in column 4 of 4"),
@@ -288,7 +288,7 @@ INSTANTIATE_TEST_SUITE_P(
         std::pair("twins", "rows 1 and 3 of 'obs' are both called 'b'"),
         std::pair("far_code", "the code 9 has no category; there are 3"),
         std::pair("short_mask", "the mask has 2 values, the column 6"), std::pair("no_rows", "has no rows"),
-        std::pair("no_hdf5", "is no HDF5 file"), std::pair("cut", "cannot be opened as an HDF5 file")),
+        std::pair("no_hdf5", "is not an HDF5 file"), std::pair("cut", "cannot be opened as an HDF5 file")),
     [](const auto& one) { return std::string(one.param.first); });
 
 TEST(H5ad, LzfRefusesWhatItCannotHold) {

@@ -92,7 +92,7 @@ TEST(Help, ShowsWhatMattersFirstAndTheRestOnRequest) {
   EXPECT_FALSE(has(plain, "--weight-decay"));
   EXPECT_TRUE(has(all, "--weight-decay"));
   for (const char* part : {"reading the data:", "preparation of the inputs:", "settings of ", "exit codes:",
-                           "environment:", "LACUNA_ISA", "model and data do not fit", "130, 143"})
+                           "environment:", "LACUNA_ISA", "model and data do not match", "130, 143"})
     EXPECT_TRUE(has(all, part)) << part;
   for (const char* preset : {"best", "paired", "distilled", "repaired", "authors", "paper"})
     EXPECT_TRUE(has(plain, preset)) << preset;

@@ -146,11 +146,11 @@ TEST_F(Ids, ColumnsWithoutANameAreIgnoredByNameOrNumber) {
     const Ended ended =
         run({"data", "inspect", path("f/rna.csv"), "--ignore-columns", column, "--ignore-columns", "note"});
     EXPECT_EQ(ended.code, 0) << ended.err;
-    EXPECT_FALSE(has(ended.err, "holds ids")) << ended.err;
+    EXPECT_FALSE(has(ended.err, "contains ids")) << ended.err;
   }
   const Ended ended = run({"data", "inspect", path("f"), "--ignore-columns", "", "--ignore-columns", "note"});
   EXPECT_EQ(ended.code, 0) << ended.err;
-  EXPECT_TRUE(has(ended.err, "joined by their order")) << ended.err;
+  EXPECT_TRUE(has(ended.err, "joined by position")) << ended.err;
 }
 
 TEST_F(Ids, RowNumbersFromZeroAndFromOneAreTheSameRows) {
@@ -183,7 +183,7 @@ TEST_F(Ids, RowNumbersOfScoresAreWarnedOf) {
   put("t.csv", ",g,sick\n0,1,1\n1,2,0\n2,3,0\n");
   const Ended ended = run({"evaluate", path("s.csv"), path("t.csv"), "--label-columns", "1"});
   EXPECT_EQ(ended.code, 0) << ended.err;
-  EXPECT_TRUE(has(ended.err, "but row numbers for ids (2 scored, 3 in the data)")) << ended.err;
+  EXPECT_TRUE(has(ended.err, "only row numbers as ids (2 scored, 3 in the data)")) << ended.err;
 }
 
 // --- ids among the features ---------------------------------------------------------------------------------
@@ -290,7 +290,7 @@ class Overlap : public Ids {
   }
 };
 
-TEST_F(Overlap, IsToldByEveryVerb) {
+TEST_F(Overlap, IsReportedByEveryVerb) {
   cohort("good", 100, "");
   cohort("bad", 12, "PAT-{:03}");
   const std::vector<std::string> train = {"--method", "prior", "--out", path("m")};
@@ -388,7 +388,7 @@ TEST_F(Ids, OfTheTableAloneDoNotJoinLabelsInAFileOfTheirOwn) {
   options.ignore_columns = {"patient"};  // as advised
   const Dataset data = read("x.csv", options);
   EXPECT_EQ(data.labels(1, 0), 0);
-  EXPECT_TRUE(has(notes(data), "joined by their order")) << notes(data);
+  EXPECT_TRUE(has(notes(data), "joined by position")) << notes(data);
   // Neither has ids.
   put("x.csv", "g,h\n1,7\n2,7\n3,7\n");
   options.ignore_columns.clear();
@@ -435,9 +435,9 @@ TEST_F(Ids, WithoutALineOfNamesAreNotTakenForOne) {
   EXPECT_TRUE(has(message, "--header no --id-column 0") && has(message, "write a line of names")) << message;
   ReadOptions options;
   options.id_column = "PAT_0000";  // the first patient would be lost
-  EXPECT_TRUE(has(notes(read("one.csv", options)), "say --header no --id-column 0"));
+  EXPECT_TRUE(has(notes(read("one.csv", options)), "use --header no --id-column 0"));
   options.id_column = "0";
-  EXPECT_TRUE(has(notes(read("one.csv", options)), "say --header no --id-column 0"));
+  EXPECT_TRUE(has(notes(read("one.csv", options)), "use --header no --id-column 0"));
   options.header = "no";  // as advised
   EXPECT_EQ(read("one.csv", options).ids, (std::vector<std::string>{"PAT_0000", "PAT_0001", "PAT_0002"}));
   // Names that are numbers under a usual header are nothing to wonder at.

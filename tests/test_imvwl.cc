@@ -140,7 +140,7 @@ class Scaled final : public Method {
   std::unique_ptr<Method> inner_ = make_imvwl();
 };
 
-TEST(Imvwl, FullCitizen) {
+TEST(Imvwl, SupportsFitSaveLoadResumeAndGaps) {
   const MakeMethod make = [] { return std::make_unique<Scaled>(); };
   expect_gaps_are_not_read(make);
   expect_resume_gives_the_same_bits(make, 4);

@@ -45,7 +45,7 @@ TEST(Inspect, FiguresOfAView) {
   EXPECT_NEAR(view.deviation, std::sqrt(89. / 9 - 49. / 9), 1e-12);
   EXPECT_EQ(view.constant_columns, 2u);
   EXPECT_EQ(report.rows_with_views, (std::vector<std::uint64_t>{1, 3}));
-  EXPECT_TRUE(says(report, "2 of 3 columns never vary"));
+  EXPECT_TRUE(says(report, "2 of 3 columns are constant"));
   EXPECT_TRUE(says(report, "1 row has no view at all"));
   EXPECT_TRUE(says(report, "there are no labels"));
   EXPECT_EQ(view.prepare, "log-pca");  // of the rows that are there: the 99 of the missing one is not told

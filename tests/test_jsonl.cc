@@ -71,18 +71,18 @@ TEST(Jsonl, WhatIsWrongIsSaid) {
       {"[1,2]", "an item is a JSON object"},
       {"{}", "has no \"views\""},
       {R"({"view":{"rna":[1,2,3]}})", "is \"view\" meant?"},
-      {R"({"id":"a","id":"b","views":{}})", "\"id\" comes twice"},
-      {R"({"views":{},"views":{}})", "\"views\" comes twice"},
-      {R"({"x":1,"x":2,"views":{}})", "\"x\" comes twice"},
-      {R"({"views":{"rna":[1,2,3],"rna":[1,2,3]}})", "\"rna\" comes twice"},
-      {R"({"views":{"rna":null,"rna":[1,2,3]}})", "\"rna\" comes twice"},
+      {R"({"id":"a","id":"b","views":{}})", "\"id\" occurs twice"},
+      {R"({"views":{},"views":{}})", "\"views\" occurs twice"},
+      {R"({"x":1,"x":2,"views":{}})", "\"x\" occurs twice"},
+      {R"({"views":{"rna":[1,2,3],"rna":[1,2,3]}})", "\"rna\" occurs twice"},
+      {R"({"views":{"rna":null,"rna":[1,2,3]}})", "\"rna\" occurs twice"},
       {R"({"views":{"rnaa":[1,2,3]}})", "no view 'rnaa'; did you mean 'rna'? (it has rna, img, ünï)"},
       {R"({"views":{"rna":[1,2]}})", "view 'rna' has 2 values, the model expects 3"},
       {R"({"views":{"rna":[1,2,3,4]}})", "view 'rna' has 4 values, the model expects 3"},
       {R"({"views":{"rna":[1,NaN,3]}})", "NaN"},
       {R"({"views":{"rna":[1,-Infinity,3]}})", "Infinity"},
-      {R"({"views":{"rna":[1,1e39,3]}})", "more than float32 can hold"},
-      {R"({"views":{"rna":[1,1e999999999999,3]}})", "more than float32 can hold"},
+      {R"({"views":{"rna":[1,1e39,3]}})", "beyond the range of float32"},
+      {R"({"views":{"rna":[1,1e999999999999,3]}})", "beyond the range of float32"},
       {R"({"views":{"rna":[1,null,3]}})", "value 1 ('g2') is null"},
       {R"({"views":{"rna":[1,"2",3]}})", "expected a number, found '\"2\"'"},
       {R"({"views":{"rna":[1,[2],3]}})", "expected a number"},
@@ -96,8 +96,8 @@ TEST(Jsonl, WhatIsWrongIsSaid) {
       {R"({"views":{"rna":{"indices":[0],"values":[1,2]}}})", "indices and more values"},
       {R"({"views":{"rna":{"indices":[0,1],"values":[1]}}})", "indices and more values"},
       {R"({"views":{"rna":{"indices":[3],"values":[1]}}})", "index 3 is out of range"},
-      {R"({"views":{"rna":{"indices":[-1],"values":[1]}}})", "whole number from 0 on"},
-      {R"({"views":{"rna":{"indices":[1.5],"values":[1]}}})", "whole number from 0 on"},
+      {R"({"views":{"rna":{"indices":[-1],"values":[1]}}})", "non-negative whole number"},
+      {R"({"views":{"rna":{"indices":[1.5],"values":[1]}}})", "non-negative whole number"},
       {R"({"views":{"rna":{"indices":[1,1],"values":[1,2]}}})", "each comes once"},
       {R"({"views":{"rna":{"indices":[1]}}})", "\"values\" is not there"},
       {R"({"views":{"rna":{"index":[1]}}})", "found \"index\""},
@@ -108,7 +108,7 @@ TEST(Jsonl, WhatIsWrongIsSaid) {
       {R"({"id":"\ud800","views":{}})", "surrogate"},
       {R"({"id":"\u0000","views":{}})", "character 0"},
       {R"({"id":"\x","views":{}})", "unknown escape"},
-      {"{\"id\":\"\xff\",\"views\":{}}", "no UTF-8"},
+      {"{\"id\":\"\xff\",\"views\":{}}", "not UTF-8"},
       {"{\"id\":\"a\tb\",\"views\":{}}", "control character"},
       {R"({"id":"a)", "no closing quote"},
       {R"({"views":{}} {})", "something follows"},
@@ -325,8 +325,10 @@ TEST(LineStream, GzipIsUnpackedAsItComes) {
 }
 
 // 16 MiB of nothing in 16 KiB: a line that is too long takes no memory, packed or not.
-TEST(LineStream, ABombIsALongLine) {
-  const std::string packed = gzip(std::string(std::size_t{16} << 20, 'x') + "\nline\n");
+TEST(LineStream, ADecompressionBombIsALongLine) {
+  const std::string packed = gzip(std::string(std::size_t{16} << 20, 'x') + "
+line
+");
   Pipe pipe;
   std::thread sender([&] {
     pipe.send(packed);

@@ -84,7 +84,7 @@ TEST_F(KnownLabelsProgram, UnknownOnesLeaveTheScoresAsTheyAre) {
   ASSERT_EQ(predict("new.npz", {"--out", path("plain.npz")}).code, 0);
   const Ended ended = predict("nothing.npz", {"--known-labels", "--out", path("told.npz")});
   ASSERT_EQ(ended.code, 0) << ended.err;
-  EXPECT_NE(ended.err.find("items that tell labels of themselves: 0 of 300"), std::string::npos) << ended.err;
+  EXPECT_NE(ended.err.find("items with known labels: 0 of 300"), std::string::npos) << ended.err;
   EXPECT_EQ(read_text(path("plain.npz")), read_text(path("told.npz")));
 }
 
@@ -133,7 +133,7 @@ TEST_F(KnownLabelsProgram, AListOfTagsNamesWhatIsKnownAndNothingElse) {
   const Ended ended = predict("tagged.csv", {"--tags-column", "tags", "--known-labels", "--top", "2", "--out",
                                              "-", "--format", "jsonl"});
   ASSERT_EQ(ended.code, 0) << ended.err;
-  EXPECT_NE(ended.err.find("1 of its 3 labels are left aside, the model does not know them: 'grandma'"),
+  EXPECT_NE(ended.err.find("1 of its 3 labels are ignored, the model does not have them: 'grandma'"),
             std::string::npos)
       << ended.err;
   const auto lines = json_lines(ended.out);
@@ -180,8 +180,8 @@ TEST_F(KnownLabelsProgram, EveryFormOfTextTellsWhatIsKnown) {
 TEST_F(KnownLabelsProgram, ABadLineSaysWhatIsWrong) {
   const std::pair<const char*, const char*> cases[] = {
       {R"({"beech": 1})", "the model has no label 'beech'"},
-      {R"({"sea": 1, "sea": 0})", "label 'sea' comes twice in \"labels\""},
-      {R"(["sea", "sea"])", "label 'sea' comes twice in \"labels\""},
+      {R"({"sea": 1, "sea": 0})", "label 'sea' occurs twice in \"labels\""},
+      {R"(["sea", "sea"])", "label 'sea' occurs twice in \"labels\""},
       {R"({"sea": 2})", "label 'sea' is 1, 0, true, false or null (unknown), found '2'"},
       {R"({"sea": "yes"})", "label 'sea' is 1, 0"},
       {R"("sea")", "\\\"labels\\\" is an object"},
@@ -211,13 +211,13 @@ TEST_F(KnownLabelsProgram, WhatHasNoEffectIsRefused) {
   };
   std::ofstream(path("plain.csv")) << "id,r,g,b\na,0,0,0\n";
   std::ofstream(path("other.csv")) << "id,r,g,b,tags\na,0,0,0,grandma\n";
-  refused("plain.csv", {"--known-labels"}, 4, "has no labels, so --known-labels has nothing to go by");
+  refused("plain.csv", {"--known-labels"}, 4, "has no labels, so --known-labels has no effect");
   refused("other.csv", {"--tags-column", "tags", "--known-labels"}, 4,
           "none of its 1 labels is one of the model's 6");
   refused("plain.csv", {"--known-labels", "--from", "tsv"}, 2, "its name says csv");
   refused("new.npz", {"--label-code", "01"}, 2, "known-labels");
   std::ofstream(path("stream.tsv.txt")) << "id\tr\tg\tb\na\t0\t0\t0\n";
-  refused("stream.tsv.txt", {"--from", "tsv", "--known-labels"}, 2, "--known-labels needs lines of JSON");
+  refused("stream.tsv.txt", {"--from", "tsv", "--known-labels"}, 2, "--known-labels needs JSON lines");
   // A model without validation rows has learned nothing about labels that are known.
   const Ended ended = run({"train", path("train.npz"), "--method", "linear", "--hold-out", "0", "--out",
                            path("bare"), "--quiet"});
@@ -225,7 +225,7 @@ TEST_F(KnownLabelsProgram, WhatHasNoEffectIsRefused) {
   const Ended bare =
       run({"predict", path("bare"), path("new.npz"), "--known-labels", "--out", path("x.csv")});
   EXPECT_EQ(bare.code, 4);
-  EXPECT_NE(bare.err.find("has not learned what known labels say about others"), std::string::npos)
+  EXPECT_NE(bare.err.find("has not learned how known labels inform others"), std::string::npos)
       << bare.err;
 }
 

@@ -121,7 +121,7 @@ TEST(LabelLinks, LabelsThatSayNothingGetNoWeight) {
   EXPECT_LE(kept, 2);  // the rule is beyond one standard error, which chance alone sometimes is
 }
 
-TEST(LabelLinks, FewRowsTellNothing) {
+TEST(LabelLinks, FewRowsGiveNoLinks) {
   const World world(kFewestRows - 1, 8, .95, 5);
   const LabelLinks links = world.links();
   EXPECT_TRUE(links.empty());
@@ -134,7 +134,7 @@ TEST(LabelLinks, FewRowsTellNothing) {
 }
 
 // What the views have told already is not counted again: a label that the model was sure of says nothing new.
-TEST(LabelLinks, OnlySurpriseSpeaks) {
+TEST(LabelLinks, OnlySurprisingLabelsCount) {
   const World world(300, 8, .9, 6);
   const LabelLinks links = world.links();
   ASSERT_FALSE(links.empty());

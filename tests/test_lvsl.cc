@@ -119,7 +119,7 @@ TEST(Lvsl, GraphByDefinition) {
     }
 }
 
-TEST(Lvsl, FullCitizen) {
+TEST(Lvsl, SupportsFitSaveLoadResumeAndGaps) {
   expect_gaps_are_not_read(make_lvsl);
   expect_order_does_not_matter(make_lvsl, 1e-3);
   expect_resume_gives_the_same_bits(make_lvsl, 3);

@@ -53,7 +53,7 @@ class MemoryLimit : public testing::Test {
 };
 
 // 570 MB of rows within 330 MB: resident memory counts pages of mapped files too.
-TEST_F(MemoryLimit, HoldsForSetsThatAreLarger) {
+TEST_F(MemoryLimit, AppliesToDataLargerThanMemory) {
   const std::string data = simulated({"--rows", "20000", "--sizes", "4096,3000"});
   std::uintmax_t bytes = 0;
   for (const auto& entry : fs::directory_iterator(data)) bytes += entry.file_size();

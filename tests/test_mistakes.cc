@@ -64,19 +64,19 @@ const std::vector<Mistake>& mistakes() {
       {"ranges for a folder", "train {}/cohort --views rna=0-1 --out {}/m", 2, {"every file is a view"}},
       // files
       {"no such file", "train {}/nothing.npz --out {}/m", 3, {"there is no such file or folder"}},
-      {"an unknown ending", "train {}/notes.doc --out {}/m", 3, {"the ending '.doc'", "--format"}},
+      {"an unknown ending", "train {}/notes.doc --out {}/m", 3, {"the extension '.doc'", "--format"}},
       {"a folder without tables", "train {}/empty --out {}/m", 3, {"has neither a dataset.toml nor CSV"}},
       {"swapped arguments", "predict {}/data.npz {}/model --out {}/s.csv", 3, {"is not a model", "MODEL comes first"}},
       {"a table for a model", "predict {}/cohort/rna.csv {}/data.npz --out {}/s.csv", 3, {"is not a model"}},
       {"a cut archive", "train {}/cut.npz --out {}/m", 3, {"cut.npz"}},
       {"a missing folder for the output", "train {}/data.npz --out {}/no/where/m", 1, {"cannot be written"}},
-      {"a table as output of a training", "train {}/data.npz --out {}/some.csv", 2, {"is no model", "not replaced"}},
+      {"a table as output of a training", "train {}/data.npz --out {}/some.csv", 2, {"is not a model", "not replaced"}},
       {"a training that has not ended", "train {}/data.npz --method prior --out {}/begun", 2,
-       {"begun.checkpoint", "--resume goes on", "remove the file"}},
+       {"begun.checkpoint", "--resume continues", "remove the file"}},
       {"an output inside another", "recover {}/model {}/data.npz --out {}/filled --deviations {}/filled/sd", 2,
        {"lies inside the output"}},
       {"known labels of rows to be tested", "predict {}/model {}/data.npz --folds {}/folds.npz --part test --known-labels --out {}/s.npz", 2,
-       {"--known-labels --part test", "what is asked for"}},
+       {"--known-labels --part test", "are to be predicted"}},
       {"a score that is missing", "evaluate {}/scored.csv {}/data.npz", 3,
        {"scored.csv: 'PAT_0001' has no score for 'old'", "left out"}},
       {"two rows, one held out", "train {}/two.csv --label-columns 1 --out {}/m", 3, {"1 rows to learn from", "--hold-out 0"}},
@@ -104,7 +104,7 @@ const std::vector<Mistake>& mistakes() {
       // tables
       {"ids without a usual header", "train {}/who --out {}/m", 3, {"'PAT_0000' is not a number", "--id-column"}},
       {"a text column", "train {}/text --out {}/m", 3, {"'fine' is not a number", "--ignore-columns 'comment'"}},
-      {"an id twice", "train {}/twice --out {}/m", 3, {"rna.csv", "the id 'PAT_0003' comes twice"}},
+      {"an id twice", "train {}/twice --out {}/m", 3, {"rna.csv", "the id 'PAT_0003' occurs twice"}},
       {"a row too short", "train {}/short --out {}/m", 3, {"line 3 has 2 cells, the first line has 4"}},
       {"NA in some cells", "train {}/gaps --out {}/m", 3, {"'g2' has no value", "NA", "--empty mean"}},
       {"ids in one table only", "train {}/some --out {}/m", 3, {"has a column of ids", "has none"}},
@@ -131,7 +131,7 @@ const std::vector<Mistake>& mistakes() {
       {"a column too few", "predict {}/model {}/fewer --out {}/s.csv", 4, {"missing: 1 of the model's 3 columns ('g3')"}},
       {"an unknown view", "predict {}/model {}/views --out {}/s.csv", 4, {"the model has no view 'dna'", "rna"}},
       {"a table of no known name", "predict {}/model {}/some.csv --out {}/s.csv", 4, {"--views NAME", "img, rna"}},
-      {"tags for scores", "evaluate {}/tags.csv {}/data.npz", 3, {"holds the tags of each item", "without --top"}},
+      {"tags for scores", "evaluate {}/tags.csv {}/data.npz", 3, {"contains the tags of each item", "without --top"}},
       {"scores of other items", "evaluate {}/few.csv {}/data.npz", 4, {"none of its 1 items ('nobody')"}},
   };
   return list;
@@ -222,7 +222,7 @@ class Mistakes : public testing::TestWithParam<Mistake> {
 };
 TemporaryDirectory* Mistakes::folder_ = nullptr;
 
-TEST_P(Mistakes, AreToldInWordsThatHelp) {
+TEST_P(Mistakes, GetHelpfulMessages) {
   std::vector<std::string> arguments(1);
   for (const char c : replaced(GetParam().command, "{}", path("."))) {
     if (c == ' ') {
@@ -263,7 +263,7 @@ TEST_F(Mistakes, OneOfTwoLabelArraysIsNotTakenSilently) {
   write_npz(path("both.npz"), arrays);
   const Ended ended = run({"data", "inspect", path("both.npz")});
   EXPECT_EQ(ended.code, 0) << ended.err;
-  EXPECT_NE((ended.out + ended.err).find("labels are taken from the array 'label'; 'labels' is left aside"), std::string::npos)
+  EXPECT_NE((ended.out + ended.err).find("labels are taken from the array 'label'; 'labels' is ignored"), std::string::npos)
       << ended.out << ended.err;
 }
 

@@ -96,7 +96,7 @@ TEST(Model, WhatCannotBeLearnedIsRefusedAndWhatIsWeakIsRemarked) {
   data.present = std::move(present);
   model.fit(select_all(data), Selection{&data, {}, {}, {}}, listener);
   ASSERT_EQ(listener.heard.size(), 1u);
-  EXPECT_NE(listener.heard[0].find("1 of 3 views is in no row to learn from"), std::string::npos);
+  EXPECT_NE(listener.heard[0].find("1 of 3 views is in no training row"), std::string::npos);
   EXPECT_NE(listener.heard[0].find("'" + data.views[1].name + "'"), std::string::npos);
 }
 

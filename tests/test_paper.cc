@@ -200,7 +200,7 @@ TEST_F(PaperProgram, RunsEverythingIntoOneFolder) {
                                              "timing"}));
   const std::string page = read_text(folder_ / "all/report.html");
   for (const char* words :
-       {"Ave.R", "MTD (authors)", "Lacuna (best) †", "prior", "labels a row", "takes no part in ranks"})
+       {"Ave.R", "MTD (authors)", "Lacuna (best) †", "prior", "labels per row", "takes no part in ranks"})
     EXPECT_NE(page.find(words), std::string::npos) << words;
   const std::string stacked = read_text(folder_ / "all/tables/table-stacked.tex");
   for (const char* words : {"\\multirow{7}", "Ave.R", "C2AE", "\\underline", "\\textbf"})
@@ -249,7 +249,7 @@ TEST_F(PaperProgram, FlagsThatAFoldsFileLeavesWithoutMeaningAreRefused) {
   refused("table", {"--missing-labels", ".3"}, "--missing-labels");
   refused("complete", {"--train", ".5"}, "--train");
   refused("paper", {"--test-views", "complete"}, "--test-views");
-  refused("table", {"--repeats", "3"}, "--repeats 3 was asked for, --folds " + folds + " has 2");
+  refused("table", {"--repeats", "3"}, "--repeats 3 was requested, --folds " + folds + " has 2");
 }
 
 TEST_F(PaperProgram, WhatIsSaidOfAFoldsFileIsTrueOfIt) {

@@ -18,7 +18,7 @@
 namespace lacuna {
 namespace {
 
-TEST(Ranks, EverybodyGetsWhatItWants) {
+TEST(Ranks, EachRankReceivesWhatItRequests) {
   ThreadRanks(3).run([](Ranks& ranks) {
     int value = 10 + ranks.rank();
     broadcast(ranks, value);

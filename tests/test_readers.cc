@@ -263,7 +263,7 @@ TEST_F(SmallFiles, LibsvmAndLear) {
   EXPECT_EQ(svm.views[0].columns(), 4u);
   EXPECT_EQ(svm.label_names, (std::vector<std::string>{"1", "3"}));
   EXPECT_EQ(svm.labels(1, 0), 0);
-  expect_part(refused(put("twice.libsvm", "1 1:1 1:2\n")), "column 1 comes twice");
+  expect_part(refused(put("twice.libsvm", "1 1:1 1:2\n")), "column 1 occurs twice");
   std::string bytes;
   for (std::uint16_t x : std::initializer_list<std::uint16_t>{2, 7, 65535, 2, 0, 1})
     bytes.append(reinterpret_cast<const char*>(&x), 2);
@@ -339,7 +339,7 @@ TEST_F(SmallFiles, CompressedPromises) {
   expect_part(refused(put("d.mat", file + packed)), "cannot hold");
 }
 
-TEST_F(SmallFiles, DamageIsToldWithItsPlace) {
+TEST_F(SmallFiles, DamageIsReportedWithItsPlace) {
   expect_part(refused(put("a.csv", "a,b\n1,2\n3\n")), "line 3 has 1 cells");
   expect_part(refused(put("b.csv", "a,b\n1,x\n")), "line 2, column 'b': 'x' is not a number");
   expect_part(refused(put("c.csv", "")), "is empty");
@@ -349,7 +349,7 @@ TEST_F(SmallFiles, DamageIsToldWithItsPlace) {
   expect_part(refused(put("a.mtx", "%%MatrixMarket matrix coordinate real general\n2 2 2\n1 1 1\n")),
               "ends after 1 entries, 2");
   expect_part(refused(put("b.mtx", "%%MatrixMarket matrix coordinate real general\n2 2 1\n3 1 1\n")),
-              "line 3: '3' is no row (1 to 2)");
+              "line 3: '3' is not a row (1 to 2)");
   expect_part(refused(put("a.npz", "PK")), "no end record");
   expect_part(refused(put("a.mat", "short")), "5 bytes");
   expect_part(refused(put("inf.csv", "a,b\n1,inf\n")), "row 0, column 'b'");

@@ -157,7 +157,7 @@ TEST_F(RecoverProgram, EmptyCellsAreCounted) {
   ASSERT_EQ(ended.code, 0) << ended.err;
   EXPECT_EQ(nlohmann::json::parse(ended.out)["empty_cells"], 3);
   const Ended told = recover({"--empty", "mean", "--out", path("whole")}, "cells");
-  EXPECT_NE(told.err.find("empty cells in views that are there: 3; they hold the means"), std::string::npos)
+  EXPECT_NE(told.err.find("empty cells in present views: 3; they contain the means"), std::string::npos)
       << told.err;
 }
 
@@ -216,7 +216,7 @@ TEST_F(RecoverProgram, MistakesAreNamed) {
   ASSERT_EQ(run({"train", path("data.npz"), "--method", "prior", "--out", path("bare")}).code, 0);
   expect_refused(run({"recover", path("bare"), path("data.npz"), "--out", path("x")}), 4, "--keep-decoders");
   EXPECT_FALSE(std::filesystem::exists(path("x")));
-  expect_refused(recover({"--out", path("x.jsonl")}), 2, "lines of JSON");
+  expect_refused(recover({"--out", path("x.jsonl")}), 2, "JSON lines");
   expect_refused(recover({"--out", path("x.arff")}), 2, "only read");
   expect_refused(recover({"--out", path("x.npx")}), 2, "no data set ends with .npx");
   expect_refused(run({"data", "convert", path("data.npz"), path("x.parquet")}), 2, "ends with .parquet");

@@ -128,7 +128,7 @@ TEST(Factors, AreTheConditionalExpectationOfTheModel) {
   }
 }
 
-TEST(Factors, AViewLeftAsideIsNotReadAndNothingKnownIsFullDoubt) {
+TEST(Factors, AnIgnoredViewIsNotReadAndWithoutViewsTheVarianceIsThePriors) {
   Items items = small_items({.n = 50}, 5);
   const Factors model = Factors::fit(items, 4, 1);
   Matrix<float> before(50, model.rank()), after(50, model.rank()), doubt(50, 3);
@@ -412,12 +412,12 @@ TEST(Recovery, BrokenFilesAreRefused) {
   };
   const float nan = std::numeric_limits<float>::quiet_NaN();
   refused("a short mean", cut("recovery.mean.0", 1, 5, 0));
-  refused("a mean that is no number", cut("recovery.mean.0", 1, 6, nan));
+  refused("a mean that is not a number", cut("recovery.mean.0", 1, 6, nan));
   refused("weights of other features", cut("recovery.weights.1", 2, 5, 0));
   refused("a negative deviation", cut("recovery.deviation.2", 1, 8, -1));
   refused("limits the wrong way round", cut("recovery.low.0", 1, 6, 1e9f));
   refused("loadings in another type", cut("recovery.loadings.0", 6, 4, 0));
-  refused("a kernel that is no number", cut("recovery.factor_scale", 1, 2, 0));
+  refused("a kernel that is not a number", cut("recovery.factor_scale", 1, 2, 0));
   refused("noise that is not positive", [](Tensors& file) {
     static const Matrix<double> zero(1, 6);
     file.put("recovery.noise.0", zero.view());

@@ -54,7 +54,7 @@ TEST_F(ReplacedFolders, AnAuthorsOwnDataSetStays) {
   EXPECT_TRUE(fs::exists(folder_ / "own/dataset.toml"));
 }
 
-TEST_F(ReplacedFolders, NorIsAnythingLostThatWasPutBesideOne) {
+TEST_F(ReplacedFolders, FilesAddedByTheUserAreNotLost) {
   const std::string names[] = {"notes.txt", "view7.npy", "truth.npz", "sub/notes.txt", ".hidden"};
   for (const auto& name : names) {
     const std::string set = "set " + name.substr(name.find_first_not_of('.'), 3);
@@ -62,14 +62,14 @@ TEST_F(ReplacedFolders, NorIsAnythingLostThatWasPutBesideOne) {
     put(set + "/" + name, "mine");
     const Ended ended = convert(set, "own");
     EXPECT_EQ(ended.code, 1) << name;
-    EXPECT_NE(ended.err.find("holds '" + name.substr(0, name.find('/')) + "'"), std::string::npos)
+    EXPECT_NE(ended.err.find("contains '" + name.substr(0, name.find('/')) + "'"), std::string::npos)
         << ended.err;
     EXPECT_EQ(read_text(folder_ / (set + "/" + name)), "mine");
   }
 }
 
 // A folder's tables may be put in by a link: what it points to is not lacuna's.
-TEST_F(ReplacedFolders, LinksAreSomebodysOwn) {
+TEST_F(ReplacedFolders, LinksAreNotReplaced) {
   ASSERT_EQ(convert("set").code, 0);
   fs::rename(folder_ / "set/view0.npy", folder_ / "view0.npy");
   fs::create_symlink("../view0.npy", folder_ / "set/view0.npy");

@@ -549,9 +549,9 @@ TEST(Report, AModelsPageSaysWhatItShould) {
   const std::string page = read_text(directory / "m.html");
   for (const char* part :
        {"a view with a long name", "missing, training", "95 % interval", "0.550 to 0.650", "floor",
-        "average precision: of the labels ranked", "These rows also chose the epoch.", "One rule decides",
+        "average precision: how many of the labels ranked", "These rows also chose the epoch.", "One rule decides",
         "kept: epoch 17", "the total as it is minimised", "threshold", "calibrated", "mean |Shapley value|",
-        "AP lost without it", "Accuracy by the views that items have", "0.410 (0.300 to 0.500)"})
+        "AP lost without it", "Accuracy by available views", "0.410 (0.300 to 0.500)"})
     EXPECT_NE(page.find(part), std::string::npos) << part;
 }
 

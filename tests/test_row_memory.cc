@@ -133,7 +133,7 @@ TEST(RowMemory, TheOrderOfTheRowsDoesNotMatter) {
   expect_same(joined(remembered(train, options), items), joined(remembered(other, options), items), 1e-5);
 }
 
-TEST(RowMemory, WithoutADirectionTheLabelsSharesSpeak) {
+TEST(RowMemory, WithoutADirectionTheLabelFrequenciesDecide) {
   const Items train = transparent_items(90, 1);
   Items items = transparent_items(3, 2);
   std::ranges::fill(items.X[0].values(), -1.f);  // nothing is positive

@@ -44,7 +44,7 @@ TEST(ScoreJoin, ByIdAndByNameInAnyOrder) {
   EXPECT_TRUE(join.told().empty());
 }
 
-TEST(ScoreJoin, SubsetsAreScoredAndTold) {
+TEST(ScoreJoin, SubsetsAreScoredAndReported) {
   const Dataset data = truth();
   const ScoreJoin join = join_scores(scored({"c", "new", "a"}, {"y", "extra"}), select_all(data), "s.csv");
   EXPECT_EQ(join.score_rows, (Places{2, 0}));
@@ -78,7 +78,7 @@ TEST(ScoreJoin, PlainArraysAreTakenInOrder) {
   const ScoreJoin plain = join_scores(scored({}, {}, 4, 3), select_all(data), "s.npy");
   EXPECT_EQ(plain.data_rows.size(), 4u);
   ASSERT_EQ(plain.told().size(), 1u);
-  EXPECT_EQ(plain.told()[0], "joined by order: the scores have no ids; 4 rows each");
+  EXPECT_EQ(plain.told()[0], "joined by position: the scores have no ids; 4 rows each");
   data.ids.clear();  // ids are then positions
   EXPECT_EQ(join_scores(scored({"3", "1"}, {}, 0, 3), select_all(data), "s.csv").data_rows, (Places{1, 3}));
 }

@@ -448,7 +448,7 @@ TEST_F(Serve, ChunksAndExpectations) {
   EXPECT_EQ(connection.read().status, 200);
 }
 
-TEST(ServeTokens, OnlyWhoHasOneMayAsk) {
+TEST(ServeTokens, RequestsNeedOne) {
   const SmallModel small;
   const std::string file = small.folder / "tokens";
   std::ofstream(file) << "# for tests\n0123456789abcdef\nfedcba9876543210\n";

@@ -359,7 +359,7 @@ TEST(ServeFaults, AThousandRequestsWhileTheModelIsSwapped) {
                     second = folder / "second", broken = folder / "broken";
   small().train(first, 5);
   small().train(second, 6);
-  std::ofstream(broken) << "this is no model";
+  std::ofstream(broken) << "this is not a model";
   std::filesystem::copy_file(first, served);
   ServeProcess server({served});
   Load load(server.port(), {small().expected(first, 0, 2, 7), small().expected(second, 0, 2, 7)}, 4);

@@ -183,7 +183,7 @@ TEST_F(ShowProgram, TheBaseOfExplanations) {
   for (std::size_t j = 0; j < 5; ++j)
     EXPECT_NEAR(card["labels"][j]["prior"].get<double>(),
                 1 / (1 + std::exp(-static_cast<double>(model.prior()[j]))), 1e-6);
-  EXPECT_NE(run({"show", path("model")}).out.find("begin at the labels' shares in training"),
+  EXPECT_NE(run({"show", path("model")}).out.find("start from the label frequencies in training"),
             std::string::npos);
   const std::vector<std::string> call = {"explain", path("model"), path("data.npz")};
   const auto explain = [&](std::vector<std::string> more) {
@@ -196,7 +196,7 @@ TEST_F(ShowProgram, TheBaseOfExplanations) {
   EXPECT_EQ(own["base"], "model");
   EXPECT_NE(prior["items"][0]["tags"][0]["base"], own["items"][0]["tags"][0]["base"]);
   EXPECT_EQ(prior["items"][0]["tags"][0]["score"], own["items"][0]["tags"][0]["score"]);
-  EXPECT_NE(explain({}).out.find("base is the tag's share in training"), std::string::npos);
+  EXPECT_NE(explain({}).out.find("base is the tag's frequency in training"), std::string::npos);
   EXPECT_EQ(json::parse(explain({"--summary", "--json"}).out)["base"], "prior");
   for (const std::vector<std::string>& flags : {std::vector<std::string>{"--orders", "9"},
                                                 {"--seed", "3"},
@@ -270,7 +270,7 @@ TEST_F(ShowProgram, SummaryIsOfTheValidationRows) {
   EXPECT_EQ(summary["views"][0]["labels"].size(), 5u);
   EXPECT_GE(summary["patterns"].size(), 3u);
   const Ended text = run({"explain", path("model"), path("data.npz"), "--summary"});
-  EXPECT_NE(text.out.find("accuracy by the views that items have"), std::string::npos) << text.out;
+  EXPECT_NE(text.out.find("accuracy by available views"), std::string::npos) << text.out;
 }
 
 TEST_F(ShowProgram, EvaluateJoinsByIdAndName) {
@@ -316,7 +316,7 @@ TEST_F(ShowProgram, EvaluateJoinsByIdAndName) {
   EXPECT_EQ(json::parse(plain.out)["metrics"], json::parse(whole.out)["metrics"]);
   EXPECT_EQ(json::parse(plain.out)["joined"], "order");
   EXPECT_EQ(json::parse(whole.out)["joined"], "id");
-  EXPECT_NE(plain.err.find("joined by order: the scores have no ids; 300 rows each"), std::string::npos)
+  EXPECT_NE(plain.err.find("joined by position: the scores have no ids; 300 rows each"), std::string::npos)
       << plain.err;
   EXPECT_EQ(run({"evaluate", path("scores.npy"), path("data.npz"), "--views", "a"}).code, 2);
   EXPECT_EQ(run({"evaluate", path("scores.npy"), path("data.npz"), "--empty", "zero"}).code, 2);

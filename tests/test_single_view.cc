@@ -120,7 +120,7 @@ TEST(Glocal, OneNumberByHand) {
   EXPECT_NEAR(solver.W()(0, 0), w, 1e-6);
 }
 
-TEST(Glocal, FullCitizen) {
+TEST(Glocal, SupportsFitSaveLoadResumeAndGaps) {
   expect_gaps_are_not_read(make_glocal);
   expect_resume_gives_the_same_bits(make_glocal, 4);
   expect_save_and_load_keep_the_scores(make_glocal);
@@ -140,7 +140,7 @@ TEST(Glocal, FullCitizen) {
   }
 }
 
-TEST(Dm2l, FullCitizen) {
+TEST(Dm2l, SupportsFitSaveLoadResumeAndGaps) {
   const MakeMethod make = [] {
     auto method = make_dm2l();
     set_option(*method, "iterations", "30");

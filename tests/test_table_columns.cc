@@ -107,7 +107,7 @@ TEST_F(TableColumns, ThatAreLabelsAreNoFeatures) {
   EXPECT_EQ(data.views[0].column_names, Names{"g"});
   EXPECT_EQ(data.label_names, (Names{"sick", "old"}));
   options.label_file = path("y.csv");
-  EXPECT_TRUE(has(said("f", options), "labels.csv is left aside")) << said("f", options);
+  EXPECT_TRUE(has(said("f", options), "labels.csv is ignored")) << said("f", options);
   EXPECT_EQ(read("f", options).views.size(), 1u);
   // Counts of a word that is a tag as well are features; it is said.
   put("f/rna.csv", "id,g,sick\na,1.5,3\nb,2.5,0\nc,3,1\n");
@@ -188,7 +188,7 @@ TEST_F(TableColumns, LabelsThatDifferInCaseAreWarnedOf) {
   put("one.csv", "id,g,ER,er\na,1,1,0\nb,2,0,1\n");
   ReadOptions options;
   options.label_columns = {"ER", "er"};
-  EXPECT_TRUE(has(said("one.csv", options), "'ER' and 'er' differ in case")) << said("one.csv", options);
+  EXPECT_TRUE(has(said("one.csv", options), "'ER' and 'er' differ only in case")) << said("one.csv", options);
 }
 
 // --- lists and classes --------------------------------------------------------------------------------------
@@ -238,7 +238,7 @@ TEST_F(TableColumns, OfListsHaveOneSeparatorWhichIsSaid) {
   put("f/rna.csv", "id,g\na,1\nb,2\nc,3\n");
   put("f/labels.csv", "id,tags\na,\"beach, sandy;sun\"\nb,\"dune, grey\"\nc,sun\n");
   EXPECT_EQ(read("f").label_names, (Names{"beach, sandy", "sun", "dune, grey"}));
-  EXPECT_TRUE(has(said("f"), "the column 'tags' holds lists of tags, separated by ';': 3 labels"))
+  EXPECT_TRUE(has(said("f"), "the column 'tags' contains lists of tags, separated by ';': 3 labels"))
       << said("f");
   EXPECT_TRUE(has(said("f"), "--class-column")) << said("f");
   put("f/labels.csv", "id,tags\na,\"Ductal, NOS\"\nb,Lobular\nc,\n");
@@ -248,7 +248,7 @@ TEST_F(TableColumns, OfListsHaveOneSeparatorWhichIsSaid) {
   EXPECT_TRUE(has(said("f"), "in brackets")) << said("f");
   put("f/labels.csv", "id,tags\na,(unknown)\nb,sun\nc,sea\n");
   EXPECT_EQ(read("f").label_names, (Names{"(unknown)", "sun", "sea"}));
-  EXPECT_TRUE(has(said("f"), "one tag a row: 3 labels")) << said("f");
+  EXPECT_TRUE(has(said("f"), "one tag per row: 3 labels")) << said("f");
   EXPECT_EQ(tag_separator({"a,b", "c|d", "e"}), '|');
   EXPECT_EQ(tag_separator({"a", "NA", ""}), 0);
 }
@@ -294,14 +294,14 @@ TEST_F(TableColumns, OfTurnedAndUprightTablesGetAdviceThatWorks) {
   put("f/labels.csv", "id,sick\np1,1\np2,0\np3,1\n");
   std::string message = refused("f");
   EXPECT_TRUE(has(message, "rna.csv: the items are its columns") &&
-              has(message, "--transpose, which turns every view round, will not do") &&
+              has(message, "--transpose, which transposes every view, does not help") &&
               has(message, "dataset.toml"))
       << message;
   ReadOptions options;
   options.transpose = true;
   message = refused("f", options);
   EXPECT_TRUE(
-      has(message, "img.csv: --transpose turns every view round, but in this one items are rows already"))
+      has(message, "img.csv: --transpose transposes every view, but in this one the items are already rows"))
       << message;
   // The advice, taken.
   put("f/dataset.toml",
@@ -322,7 +322,7 @@ TEST_F(TableColumns, ViewsThatDifferInCaseGetAHint) {
     model.match(data);
     FAIL() << "no error";
   } catch (const Error& error) {
-    EXPECT_TRUE(has(error.what(), "did you mean 'rna'? Large and small letters are told apart"))
+    EXPECT_TRUE(has(error.what(), "did you mean 'rna'? Names are case-sensitive"))
         << error.what();
   }
 }

@@ -85,7 +85,7 @@ TEST_F(Tables, IdsAreFoundByAnyUsualHeader) {
   const Dataset data = read("r.tsv");
   EXPECT_EQ(data.ids, (std::vector<std::string>{"a", "b"}));
   EXPECT_EQ(data.views[0].column_names, (std::vector<std::string>{"x", "y"}));
-  EXPECT_TRUE(has(notes(data), "unnamed first column holds ids"));
+  EXPECT_TRUE(has(notes(data), "unnamed first column contains ids"));
 }
 
 TEST_F(Tables, AFolderIsJoinedByIdWhateverItsHeadersAreCalled) {
@@ -398,7 +398,7 @@ TEST_F(Tables, FlagsThatMeanNothingToAFormAreRefused) {
   ReadOptions options;
   options.id_column = "id";
   EXPECT_TRUE(
-      has(refused("one.npz", options, Exit::usage), "--id-column has no effect on data of the form npz"));
+      has(refused("one.npz", options, Exit::usage), "--id-column has no effect on the format npz"));
   options = {};
   options.columns = 7;
   EXPECT_TRUE(has(refused("one.csv", options, Exit::usage), "--columns has no effect"));
@@ -514,7 +514,7 @@ TEST_F(Tables, FewRowsAreWarnedAbout) {
   cohort("few", "id", 24);
   const Ended ended = run({"train", path("few"), "--out", path("m"), "--method", "prior"});
   EXPECT_EQ(ended.code, 0) << ended.err;
-  EXPECT_TRUE(has(ended.err, "to learn from: expect little")) << ended.err;
+  EXPECT_TRUE(has(ended.err, "known label: do not expect much")) << ended.err;
   EXPECT_TRUE(has(ended.err, "validation rows")) << ended.err;
 }
 

@@ -221,7 +221,7 @@ TEST_F(TrainProgram, AFullDiskNeverDestroysTheLastCheckpoint) {
   const Ended full =
       Process(command(model, {"--epochs", epochs, "--checkpoint-every", "0", "--resume"}), 4096).wait();
   EXPECT_EQ(full.code, 1) << full.err;
-  EXPECT_NE(full.err.find("training goes on"), std::string::npos) << full.err;
+  EXPECT_NE(full.err.find("training continues"), std::string::npos) << full.err;
   EXPECT_FALSE(exists(model));
   EXPECT_TRUE(read_text(model + ".checkpoint") == good);
   for (const auto& entry : std::filesystem::directory_iterator(std::filesystem::path(model).parent_path()))

@@ -92,7 +92,7 @@ class Build:
 
     @staticmethod
     def compiles(file, source):
-        """Sources of one room are compiled with the same words, alone or several in one."""
+        """Sources of one module are compiled with the same command line, alone or several together."""
         return file.endswith(source) or f"/unity_{Path(source).parent.name}_" in file
 
     @staticmethod

@@ -43,7 +43,7 @@ cmake --install "$build" --prefix "$work/lacuna/usr" --component program --strip
 find "$work/lacuna/usr/share/man" -name '*.1' -exec gzip -9n {} +
 mv "$work/lacuna/usr/share/doc/Lacuna" "$work/lacuna/usr/share/doc/lacuna"
 debian_package lacuna "$(libraries_of "$work/lacuna/usr/bin/lacuna")" \
-  "tags for items whose views and labels are partly missing"
+  "multi-label learning with missing views and unknown labels"
 
 cmake --install "$build" --prefix "$work/liblacuna-dev/usr" --component development > /dev/null
 find "$work/liblacuna-dev/usr" -name 'liblacuna.so.*.*' -exec strip --strip-unneeded {} +

@@ -5,8 +5,8 @@ import lacuna
 
 rng = np.random.default_rng(5)
 Y = rng.random((400, 3)) < .4
-text = Y[:, :2] @ rng.normal(size=(2, 12)) + rng.normal(size=(400, 12))  # knows of sport and politics
-image = Y[:, 1:] @ rng.normal(size=(2, 8)) + rng.normal(size=(400, 8))  # knows of politics and nature
+text = Y[:, :2] @ rng.normal(size=(2, 12)) + rng.normal(size=(400, 12))  # depends on sport and politics
+image = Y[:, 1:] @ rng.normal(size=(2, 8)) + rng.normal(size=(400, 8))  # depends on politics and nature
 clf = lacuna.Classifier(epochs=40, members=1).fit({"text": text, "image": image}, Y, classes=["sport", "politics", "nature"])
 
 item = {"text": text[:1], "image": image[:1]}

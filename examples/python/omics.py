@@ -1,4 +1,4 @@
-"""Omics layers with different patients: each layer was measured for some of them, none for all."""
+"""Omics layers of different patients: each layer was measured for some of them, none for all."""
 import numpy as np
 import pandas as pd
 
@@ -21,5 +21,5 @@ drugs = drugs.mask(rng.random(drugs.shape) < .4)  # responses that were never te
 clf = lacuna.Classifier(epochs=40, members=1).fit(layers, drugs)
 print("known responses:", int(drugs.notna().to_numpy().sum()), "of", drugs.size)
 print({name: round(value, 3) for name, value in clf.validation_.items() if name in ("AP", "AUC")})
-only_protein = {"protein": layers["protein"].head(3)}  # a patient with a single layer gets an answer too
+only_protein = {"protein": layers["protein"].head(3)}  # a single layer is enough for a prediction
 print(clf.predict_frame(only_protein).round(2))

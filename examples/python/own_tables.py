@@ -1,4 +1,4 @@
-"""Own tables with gaps: DataFrames that know different customers, tags that are known for some of them."""
+"""DataFrames with gaps: tables that cover different customers, and tags that are known for some of them."""
 import numpy as np
 import pandas as pd
 
@@ -6,7 +6,7 @@ import lacuna
 
 rng = np.random.default_rng(0)
 ids = [f"customer{i:03d}" for i in range(300)]
-kind = rng.normal(size=(300, 2))  # what nobody sees: taste for sport, taste for music
+kind = rng.normal(size=(300, 2))  # hidden factors: taste for sport, taste for music
 
 visits = pd.DataFrame(kind @ rng.normal(size=(2, 8)) + .5 * rng.normal(size=(300, 8)), index=ids).add_prefix("page")
 orders = pd.DataFrame(kind @ rng.normal(size=(2, 5)) + .5 * rng.normal(size=(300, 5)), index=ids).add_prefix("shelf")

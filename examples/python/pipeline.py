@@ -1,4 +1,4 @@
-"""A pipeline of scikit-learn with a grid search: two views side by side in one matrix."""
+"""A pipeline of scikit-learn with a grid search: two views in one matrix."""
 from sklearn.datasets import load_iris
 from sklearn.model_selection import GridSearchCV, cross_val_score
 from sklearn.pipeline import make_pipeline

@@ -1,5 +1,5 @@
-"""Lacuna: tags for items that are described by several feature sets ("views"), when some views are missing and only
-some tags are known.
+"""Lacuna: multi-label learning from several feature sets ("views"), when some views are missing and only some labels
+are known.
 
 >>> import lacuna
 >>> toy = lacuna.simulate(rows=200, views=3, labels=5)
@@ -22,4 +22,4 @@ __all__ = ["Classifier", "ConcatClassifier", "DataError", "Dataset", "Diverged",
            "StoppedEarly", "UsageError", "dataset", "mask", "methods", "metrics", "read", "settings", "simulate"]
 
 for _public in (DataError, Diverged, Error, ModelMismatch, StoppedEarly, UsageError):
-    _public.__module__ = __name__  # what a traceback shows is what one imports
+    _public.__module__ = __name__  # tracebacks show the public names

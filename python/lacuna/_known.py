@@ -50,7 +50,7 @@ def known(labels: Any, classes: Sequence[str], rows: int, index: Any) -> np.ndar
 
 def _place(at: "dict[str, int]", name: Any, where: str) -> int:
     if not isinstance(name, str):
-        raise TypeError(f"known_labels{where}: {name!r} is no name of a label; labels are text")
+        raise TypeError(f"known_labels{where}: {name!r} is not the name of a label; labels are strings")
     if name not in at:
         raise ModelMismatch(f"known_labels{where}: '{name}' is not one of the model's {len(at)} labels")
     return at[name]

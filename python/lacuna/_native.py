@@ -185,7 +185,7 @@ def text(value: Any, what: str = "a name") -> bytes:
     if not isinstance(value, str):
         raise TypeError(f"{what} is text, not {type(value).__name__}: {value!r}")
     if "\0" in value:
-        raise ValueError(f"{what} holds a NUL character: {value!r}")
+        raise ValueError(f"{what} contains a NUL character: {value!r}")
     try:
         return value.encode("utf-8")
     except UnicodeEncodeError:

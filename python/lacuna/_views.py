@@ -37,7 +37,7 @@ def check_ids(index: Any, what: str) -> None:
         raise DataError(f"{what}: row {int(missing.argmax())} has no id (its index is NaN); give it one, or leave the row "
                         "out")
     if not index.is_unique:
-        raise DataError(f"{what}: the id {index[index.duplicated()][0]!r} is there twice; each item has one row")
+        raise DataError(f"{what}: the id {index[index.duplicated()][0]!r} occurs twice; each item has one row")
 
 
 class View:
@@ -79,7 +79,7 @@ class View:
             told = [f"{what} {', '.join(found[:3])}{', ...' if found[3:] else ''}"
                     for what, found in (("it does not have", lost), ("the model does not know", extra)) if found]
             raise ModelMismatch(f"view '{self.name}': its {len(self.column_names)} columns are not the {len(known)} that "
-                                f"were learned from: {'; '.join(told) or 'names are there twice'}")
+                                f"were learned from: {'; '.join(told) or 'names occur twice'}")
         self.value = self.value.iloc[:, [self.column_names.index(name) for name in known]]
         self.column_names = known
 
@@ -88,7 +88,7 @@ class View:
         if is_sparse(self.value):
             matrix = checked_csr(self.value, f"view '{self.name}'")
             if not np.issubdtype(matrix.dtype, np.number) and matrix.dtype != bool or matrix.dtype.kind == "c":
-                raise TypeError(f"view '{self.name}' holds {matrix.dtype}, expected real numbers")
+                raise TypeError(f"view '{self.name}' contains {matrix.dtype}, expected real numbers")
             if not matrix.has_canonical_format:  # sorted, and each column once
                 matrix = matrix.copy()
                 matrix.sum_duplicates()
@@ -145,10 +145,10 @@ def numbers(value: Any, what: str) -> np.ndarray:
         try:
             return array.astype(np.float64)
         except (TypeError, ValueError) as error:
-            raise TypeError(f"{what} holds objects that are not numbers: {error}") from None
+            raise TypeError(f"{what} contains objects that are not numbers: {error}") from None
     if array.dtype.kind == "c":
         raise ValueError(f"Complex data not supported: {what} holds {array.dtype}")
-    raise TypeError(f"{what} holds {array.dtype}, expected numbers")
+    raise TypeError(f"{what} contains {array.dtype}, expected numbers")
 
 
 def dense(value: Any, what: str) -> np.ndarray:
@@ -185,7 +185,7 @@ def frame_values(frame: Any, name: str) -> np.ndarray:
             frame = frame.astype(np.float64)
         except (TypeError, ValueError):
             raise TypeError(f"view '{name}': column{'' if len(wrong) == 1 else 's'} {', '.join(wrong[:5])}"
-                            f"{', ...' if len(wrong) > 5 else ''} {'holds' if len(wrong) == 1 else 'hold'} no numbers; encode or drop "
+                            f"{', ...' if len(wrong) > 5 else ''} {'is' if len(wrong) == 1 else 'are'} not numeric; encode or drop "
                             f"{'it' if len(wrong) == 1 else 'them'} first") from None
     try:
         values = frame.to_numpy()
@@ -214,12 +214,12 @@ def named_views(Xs: Any, names: Optional[Sequence[str]] = None) -> "list[View]":
         return [View(_native.text(name, "the name of a view").decode(), value) for name, value in Xs.items()]
     if not isinstance(Xs, (list, tuple)):
         raise TypeError(f"Xs is a list or dict of views, not {type(Xs).__name__}; a single view is [X], and "
-                        "ConcatClassifier takes one matrix with the views side by side")
+                        "ConcatClassifier takes one matrix of concatenated views")
     if not Xs:
         raise DataError("Xs has no views")
     if names is not None and len(Xs) != len(names):
-        raise ModelMismatch(f"Xs has {len(Xs)} views, the model has {len(names)} ({', '.join(names)}); put None where "
-                            "a view is missing, or give a dict by name")
+        raise ModelMismatch(f"Xs has {len(Xs)} views, the model has {len(names)} ({', '.join(names)}); put None for "
+                            "a missing view, or give a dict by name")
     return [View(names[v] if names is not None else f"view{v}", value) for v, value in enumerate(Xs)]
 
 
@@ -262,7 +262,7 @@ def warn_of_strangers(views: Sequence[View]) -> None:
         if others and len(view.index) and all(len(other.index) for other in others) and \
                 not any(view.index.isin(other.index).any() for other in others):
             warnings.warn(f"no id of view '{view.name}' (the first is {view.index[0]!r}) occurs in another view (the first "
-                          f"of '{others[0].name}' is {others[0].index[0]!r}), so that their rows are different items; are "
+                          f"of '{others[0].name}' is {others[0].index[0]!r}), so their rows are different items; are "
                           "the ids written in the same way?", stacklevel=_outside())
             return
 
@@ -311,7 +311,7 @@ def joined(Xs: Any, labels: Optional["Labels"] = None, names: Optional[Sequence[
         rows = max((view.rows for view in views), default=0)
     present = [view for view in views if view.value is not None]
     if not present:
-        raise DataError("every view is None: there is nothing to look at")
+        raise DataError("every view is None: there is nothing to predict from")
     for view in present:
         if view.rows != rows or (labels is not None and labels.rows != rows):
             sizes = ", ".join(f"'{v.name}' {v.rows}" for v in present)
@@ -427,7 +427,7 @@ def tag_rows(Y: Any) -> Optional["list[Any]"]:
     for i, row in enumerate(rows):
         for tag in () if row is None else row:
             if not isinstance(tag, str):
-                raise TypeError(f"Y: item {i} has the tag {tag!r}; tags are text")
+                raise TypeError(f"Y: item {i} has the tag {tag!r}; tags are strings")
     return rows
 
 
@@ -453,10 +453,10 @@ def coded(Y: Any) -> np.ndarray:
     except ValueError:  # rows of different sizes
         sizes = sorted({len(row) if hasattr(row, "__len__") else 1 for row in Y})
         raise DataError(f"Y: rows have {' and '.join(map(str, sizes[:3]))} values, expected one for each label; lists of tags "
-                        "are lists of texts: ['3', '7'], not [3, 7]") from None
+                        "are lists of strings: ['3', '7'], not [3, 7]") from None
     if array.ndim == 1:
         raise DataError(f"Y has one dimension ({array.shape[0]} values), expected (items, labels); one label is "
-                        "y.reshape(-1, 1), tags are lists of texts, and ConcatClassifier takes classes")
+                        "y.reshape(-1, 1), tags are lists of strings, and ConcatClassifier takes classes")
     if array.ndim != 2:
         raise DataError(f"Y has {array.ndim} dimensions, expected 2 (items, labels)")
     if array.dtype.kind in "bui" and mask is None:

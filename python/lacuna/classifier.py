@@ -1,4 +1,4 @@
-"""A classifier of items with several views, in the manner of scikit-learn."""
+"""A multi-view classifier in the style of scikit-learn."""
 from __future__ import annotations
 
 import os
@@ -15,20 +15,20 @@ from .explain import Explanation
 
 @with_settings
 class Classifier(Estimator):
-    """Tags items that are described by several views, of which some may be missing, from labels known in part.
+    """A multi-label classifier of items with several views. Views may be missing, and labels may be unknown.
 
     Parameters
     ----------
-    method : which method learns; None is 'lacuna', or the method that has the preset. lacuna.methods() lists them.
+    method : the method; None is 'lacuna', or the method that has the preset. lacuna.methods() lists them.
     preset : a named set of the method's settings; None is the method's default ('best' for 'lacuna').
-    seed : all random numbers follow from it.
+    seed : seed of all random numbers.
     hold_out : share of the rows held out for selection, thresholds and calibration.
-    threads : threads of the whole process; None leaves them as they are (all). Results do not depend on it.
-    device : where networks compute: 'cpu', 'cuda', 'cuda:1', or 'auto' for a GPU if one can be used; of the whole
-        process. None leaves it as it is (the CPU). A GPU rounds otherwise.
-    calibrated : what predict_proba gives. None: the method's own probabilities, calibrated ones where it has none.
-        True: calibrated ones. False: the method's scores, whatever they are.
-    verbose : show progress, in a terminal or in a notebook.
+    threads : threads of the whole process; None leaves them unchanged (all). Does not change results.
+    device : device of networks, for the whole process: 'cpu', 'cuda', 'cuda:1', or 'auto' for a GPU if available.
+        None leaves it unchanged (the CPU). A GPU rounds differently.
+    calibrated : what predict_proba returns. None: the method's own probabilities, or calibrated ones if it has none.
+        True: calibrated probabilities. False: the method's scores.
+    verbose : show progress in a terminal or a notebook.
     **settings : every setting of the method by its name, such as epochs=50; lacuna.settings() explains them.
 
     Attributes of a fitted classifier: classes_, view_names_, view_sizes_, n_features_in_, column_names_ (of each view
@@ -56,15 +56,15 @@ class Classifier(Estimator):
         """Learns from views and labels.
 
         Xs : a list or dict of views (arrays, DataFrames, SciPy sparse matrices), or a Dataset. A missing instance is
-            a row of NaN, or an id that a DataFrame does not have: DataFrames are joined by their index.
+            a row of NaN, or an id that is not in a DataFrame: DataFrames are joined by their index.
         Y : labels (items, labels) of 1, 0 and NaN (unknown), dense, sparse or as a DataFrame; or a list of tags for
-            each item, None where nothing is known. Not needed for a Dataset with labels.
+            each item, None for unknown. Not needed for a Dataset with labels.
         validation : (Xs, Y) to select on, instead of held-out rows.
         classes : names of the labels, for arrays.
-        callback : called after each epoch with a dict; a true result ends the fit there.
+        callback : called after each epoch with a dict; a true result ends the fit.
 
-        Ctrl-C ends the fit with what it has learned so far, and a warning (lacuna.StoppedEarly); a second Ctrl-C
-        is a KeyboardInterrupt as well.
+        Ctrl-C ends the fit, keeps what was learned so far and warns (lacuna.StoppedEarly); a second Ctrl-C also raises
+        KeyboardInterrupt.
         """
         if validation is not None and not (isinstance(validation, (tuple, list)) and len(validation) in (1, 2)):
             raise TypeError(f"validation is a pair (Xs, Y), or (Dataset,), not {type(validation).__name__}"
@@ -147,7 +147,7 @@ class Classifier(Estimator):
         return scores
 
     def _raw(self, Xs: Any, known_labels: Any = None) -> "tuple[np.ndarray, Any, Optional[np.ndarray]]":
-        """Scores, the ids of the items, and what is known of their labels."""
+        """Scores, the ids of the items, and their known labels."""
         model = self._fitted()
         data, rows, index = self._table(Xs)
         known = None if known_labels is None else _known.known(known_labels, self.classes_, rows, index)
@@ -171,16 +171,16 @@ class Classifier(Estimator):
         """Probabilities (items, labels), float32; NaN for an item without any view. DataFrames with different indices
         give the rows of all their ids, in the order in which they first appear; predict_frame shows them.
 
-        known_labels : labels that are known of the items already; they become 1 or 0 and speak for the others. A list of
-            tags that apply, or a dict such as {"beach": 1, "city": 0}, for each item (None where nothing is known); a
-            DataFrame with some of the labels as columns; or an array (items, labels) of 1, 0 and NaN.
+        known_labels : labels that the items already have; they become 1 or 0 and inform the others. For each item a
+            list of tags, or a dict such as {"beach": 1, "city": 0} (None for unknown); a DataFrame with some of the
+            labels as columns; or an array (items, labels) of 1, 0 and NaN.
         """
         scores, _, known = self._raw(Xs, known_labels)
         return self._probability(scores, known)
 
     def decision_function(self, Xs: Any) -> np.ndarray:
-        """Scores (items, labels) less the thresholds: what is above 0 is predicted. Without thresholds (no rows were
-        held out, or aim='top=K') the scores less .5. NaN for an item without any view."""
+        """Scores (items, labels) minus thresholds: positive values are predicted. Without thresholds (no rows were held
+        out, or aim='top=K') the scores minus .5. NaN for an item without any view."""
         scores = self._raw(Xs)[0]
         return scores - (np.float32(.5) if self.thresholds_ is None else self.thresholds_)
 
@@ -192,9 +192,9 @@ class Classifier(Estimator):
 
     def predict_tags(self, Xs: Any, top: Optional[int] = None, calibrated: bool = False,
                      known_labels: Any = None) -> "list[list[str]]":
-        """The tags of each item, best first: those that predict decides, or the `top` best. None of an item without any
-        view. Best is the order of the scores, as in `lacuna predict --top`; with calibrated=True that of the calibrated
-        probabilities, as in `lacuna serve`. known_labels : as in predict_proba; they are not suggested again."""
+        """The tags of each item, best first: those that predict decides, or the `top` best. An item without any view gets
+        none. Tags are ordered by score, as in `lacuna predict --top`; with calibrated=True by calibrated probability, as
+        in `lacuna serve`. known_labels : as in predict_proba; they are not suggested."""
         top = None if top is None else _fit.whole(top, "top")
         scores, _, known = self._raw(Xs, known_labels)
         ranked = scores.copy() if calibrated else scores
@@ -229,9 +229,9 @@ class Classifier(Estimator):
         return Explanation(self.view_names_, self.classes_, index, score, base, values)
 
     def recover(self, Xs: Any) -> "tuple[Dataset, Dataset]":
-        """The items with the views that they lack filled in from those they have, in the columns of the training data,
-        and the standard deviations of what was filled in (0 elsewhere). Needs Classifier(keep_decoders=True). An item
-        without any view stays without. `.Xs` of a Dataset are its views by name."""
+        """The items with their missing views reconstructed from the present ones, in the columns of the training data,
+        and the standard deviations of the reconstructed values (0 elsewhere). Needs Classifier(keep_decoders=True). An
+        item without any view cannot be recovered. `.Xs` of a Dataset are its views by name."""
         model = self._fitted()
         data, _, index = self._table(Xs)
         _fit.set_threads(self.threads)
@@ -245,24 +245,24 @@ class Classifier(Estimator):
         return Dataset(both[0]), Dataset(both[1])
 
     def report(self, Xs: Any, Y: Any = None, title: Optional[str] = None) -> "Report":
-        """A page about the model on labelled items; a notebook shows it."""
+        """An HTML page about the model on labelled items; notebooks display it."""
         data, _ = self._labelled(Xs, Y)
         return Report(_native.call_text("lacuna_model_report", self._fitted(), data,
                                         None if title is None else _native.text(title, "the title")))
 
     def describe(self) -> "dict[str, Any]":
-        """All that is known about the fitted model: method, settings, views, labels, validation, ..."""
+        """Everything about the fitted model: method, settings, views, labels, validation, ..."""
         return self._fitted().describe()
 
     # ---- files
 
     def save(self, path: "os.PathLike[str] | str") -> None:
-        """Writes a model file, the same that `lacuna train` writes."""
+        """Writes a model file, as `lacuna train` does."""
         _native.call("lacuna_model_save", self._fitted(), _native.path_text(path))
 
     @classmethod
     def load(cls, path: "os.PathLike[str] | str", device: Optional[str] = None) -> "Classifier":
-        """Reads a model file, of `lacuna train` or of save. device : where it computes, as in the constructor."""
+        """Reads a model file of `lacuna train` or save. device : as in the constructor."""
         if not os.path.exists(path):
             raise FileNotFoundError(2, "there is no such model file", os.fspath(path))
         _fit.set_device(device)
@@ -281,7 +281,7 @@ class Classifier(Estimator):
 
 
 def typed(entry: Mapping[str, Any]) -> Any:
-    """The value of a setting as Python has it."""
+    """The value of a setting as a Python object."""
     value = entry["value"]
     kinds: "dict[str, Callable[[str], Any]]" = {
         "bool": lambda text: text == "true", "integer": int, "number": float,
@@ -291,7 +291,7 @@ def typed(entry: Mapping[str, Any]) -> Any:
 
 
 class Report:
-    """A page of HTML. A notebook shows it; save writes it."""
+    """An HTML page. Notebooks display it; save writes it."""
 
     def __init__(self, html: str) -> None:
         self.html = html

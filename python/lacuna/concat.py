@@ -1,4 +1,4 @@
-"""The same for one matrix with the views side by side: what scikit-learn's own tools work with."""
+"""The classifier for one matrix of concatenated views, for use with scikit-learn's tools."""
 from __future__ import annotations
 
 import contextlib
@@ -18,7 +18,7 @@ FEW = 8  # rows
 
 @contextlib.contextmanager
 def finite_words() -> Iterator[None]:
-    """Says what scikit-learn's users look for where a value is not finite."""
+    """Uses scikit-learn's wording where a value is not finite."""
     try:
         yield
     except DataError as error:
@@ -28,16 +28,16 @@ def finite_words() -> Iterator[None]:
 
 
 def _sklearn(module: str, name: str, otherwise: Any) -> Any:
-    """A class of scikit-learn, which whoever expects it has imported."""
+    """A class of scikit-learn, if scikit-learn has been imported."""
     return getattr(sys.modules.get(module), name, otherwise)
 
 
 @with_settings
 class ConcatClassifier(Estimator):
-    """A classifier for one matrix X whose columns are the views, side by side.
+    """A classifier for one matrix X of concatenated views.
 
-    Pipeline, GridSearchCV, cross_validate and the other tools of scikit-learn take it as one of their own. y holds one
-    class for each item, or several labels (items, labels) of 1, 0 and NaN (unknown).
+    It works with Pipeline, GridSearchCV, cross_validate and the other tools of scikit-learn. y has one class per item,
+    or several labels (items, labels) of 1, 0 and NaN (unknown).
 
     Parameters
     ----------
@@ -203,18 +203,18 @@ class ConcatClassifier(Estimator):
         if y.dtype.kind == "f":
             if not np.isfinite(y).all():
                 raise DataError("Input y contains NaN or infinity: an item of an unknown class cannot be learned from; "
-                                "several labels (items, labels) may hold NaN")
+                                "several labels (items, labels) may contain NaN")
             if (y != np.floor(y)).any():
-                raise DataError("Unknown label type: 'continuous': y holds fractions, expected classes")
+                raise DataError("Unknown label type: 'continuous': y contains fractions, expected classes")
         if len(y) != rows:
             raise DataError(f"Found input variables with inconsistent numbers of samples: [{rows}, {len(y)}]")
         self.multilabel_ = False
         try:
             self.classes_, code = np.unique(y, return_inverse=True)
         except TypeError:
-            raise DataError("Unknown label type: y mixes texts and numbers, or holds what is neither") from None
+            raise DataError("Unknown label type: y mixes strings and numbers, or contains neither") from None
         if len(self.classes_) == 1:
-            raise DataError(f"y has one class, {self.classes_[0]!r}: there is nothing to tell it from")
+            raise DataError(f"y has one class, {self.classes_[0]!r}: at least two are needed")
         values = np.zeros((len(y), len(self.classes_)), dtype=np.int8)
         values[np.arange(len(y)), code] = 1
         labels = _views.Labels(values)
@@ -223,8 +223,8 @@ class ConcatClassifier(Estimator):
     # ---- learning and using
 
     def fit(self, X: Any, y: Any = None) -> "ConcatClassifier":
-        """Learns from X (items, columns) and y. Ctrl-C is a KeyboardInterrupt here, so that a search over many fits
-        ends; the estimator then holds what was learned so far."""
+        """Learns from X (items, columns) and y. Ctrl-C is a KeyboardInterrupt here, so that it ends a search over
+        many fits; the estimator keeps what was learned so far."""
         X = self._matrix(X, fitting=True)
         labels = self._codes(y, X.shape[0])
         parameters = {name: getattr(self, name) for name in self._known() if name != "views"}
@@ -244,7 +244,7 @@ class ConcatClassifier(Estimator):
         return self._classifier
 
     def _whole(self, X: Any, use: Callable[[Any], np.ndarray]) -> np.ndarray:
-        """Few rows are computed in another way than many, which rounds otherwise: here no row depends on the others."""
+        """Few rows are computed differently from many and round differently; padding makes each row independent of the others."""
         X = self._matrix(X, fitting=False)
         rows = X.shape[0]
         if rows < FEW:
@@ -253,7 +253,7 @@ class ConcatClassifier(Estimator):
             return use(self._split(X))[:rows]
 
     def predict_proba(self, X: Any) -> np.ndarray:
-        """Probabilities of the classes, which add up to 1; or of each of several labels. NaN where an item has no view."""
+        """Probabilities of the classes, which add up to 1; or of each of several labels. NaN if an item has no view."""
         scores = self._whole(X, self._inner().predict_proba)
         if self.multilabel_:
             return scores
@@ -264,8 +264,8 @@ class ConcatClassifier(Estimator):
         return np.log(self.predict_proba(X))
 
     def decision_function(self, X: Any) -> np.ndarray:
-        """Log-odds of the second of two classes, logarithms of the probabilities of more; for several labels what is
-        above 0 is predicted."""
+        """Log-odds of the second of two classes, log probabilities of more; for several labels, positive values are
+        predicted."""
         inner = self._inner()
         if self.multilabel_:
             return self._whole(X, inner.decision_function)
@@ -273,20 +273,20 @@ class ConcatClassifier(Estimator):
         return logs[:, 1] - logs[:, 0] if logs.shape[1] == 2 else logs
 
     def predict(self, X: Any) -> np.ndarray:
-        """The most probable class of each item; or 1 and 0 for each of several labels (0 where an item has no view). An
-        item without any view has no most probable class: that is a ValueError."""
+        """The most probable class of each item; or 1 and 0 for each of several labels (0 if an item has no view). An
+        item without any view has no most probable class, which raises a ValueError."""
         inner = self._inner()
         if self.multilabel_:
             return self._whole(X, inner.predict).astype(np.int64)
         probabilities = self.predict_proba(X)
         bare = np.flatnonzero(np.isnan(probabilities[:, 0]))
         if len(bare):
-            raise DataError(f"row {bare[0]} has no view, so that no class can be told ({len(bare)} such rows); leave them "
+            raise DataError(f"row {bare[0]} has no view, so no class can be predicted ({len(bare)} such rows); leave them "
                             "out, or use predict_proba, which gives NaN")
         return self.classes_[np.argmax(probabilities, axis=1)]
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
-        """Share of the items whose class is right; average precision over the known labels where there are several."""
+        """Accuracy for classes; average precision over the known labels for several labels."""
         inner = self._inner()
         if self.multilabel_:
             if sample_weight is not None:

@@ -1,4 +1,4 @@
-"""Data sets: from files in every form that the program reads, from the simulator, to files."""
+"""Data sets: read from files, simulated, written to files."""
 from __future__ import annotations
 
 import ctypes
@@ -27,7 +27,7 @@ def _array(address: Optional[int], shape: "tuple[int, ...]", kind: Any, owner: A
 
 
 class Dataset:
-    """Views, labels and names as the library holds them. fit and predict take it as it is, without a copy.
+    """Views, labels and names in the library's memory. fit and predict take it without a copy.
 
     >>> import lacuna
     >>> toy = lacuna.simulate(rows=100, views=2, labels=4)
@@ -67,7 +67,7 @@ class Dataset:
 
     @property
     def views(self) -> "dict[str, Any]":
-        """The views as they lie in memory, read-only, not copied. Rows of missing instances (W) hold anything."""
+        """The views in memory, read-only and not copied. Rows of missing instances (W) have arbitrary contents."""
         return {name: self._view(v) for v, name in enumerate(self.view_names)}
 
     @property
@@ -79,7 +79,7 @@ class Dataset:
 
     @property
     def Xs(self) -> "dict[str, Any]":
-        """The views by name; rows of missing instances are NaN, for which such views are copied."""
+        """The views by name; rows of missing instances are NaN (views with missing instances are copied)."""
         W, views = self.W, self.views
         for v, (name, view) in enumerate(views.items()):
             if not W[:, v].all():
@@ -96,7 +96,7 @@ class Dataset:
         return np.where(values < 0, np.float32(np.nan), values.astype(np.float32))
 
     def write(self, path: "os.PathLike[str] | str") -> None:
-        """Writes it in the form of the path's ending: .npz, .mat, .csv (a folder of tables), or a native folder."""
+        """Writes the format of the path's extension: .npz, .mat, .csv (a folder of tables), or a native folder."""
         _native.call("lacuna_data_write", self._data, _native.path_text(path))
 
     def __reduce__(self) -> Any:
@@ -112,7 +112,7 @@ class Dataset:
 
 def rebuilt(name: str, Xs: "dict[str, Any]", Y: Any, label_names: "list[str]", column_names: "dict[str, list[str]]",
             ids: "list[str]") -> Dataset:
-    """A data set from its parts: what pickles hold."""
+    """A data set from its parts, for unpickling."""
     labels = None if Y is None else _views.Labels(Y, label_names)
     data = _views.table(Xs, labels, fitting=True).data
     for v, view in enumerate(Xs):
@@ -142,9 +142,9 @@ def with_gaps(view: Any, present: np.ndarray) -> Any:
 
 
 def read(path: "os.PathLike[str] | str", **options: Any) -> Dataset:
-    """Reads a data set in any form that the program reads; options as `lacuna data inspect` has them (label_code=...).
+    """Reads a data set in any format of the program; options as for `lacuna data inspect` (label_code=...).
 
-    HDF5 (MATLAB files of level 7.3) is converted by the program first: `lacuna data convert`.
+    HDF5 files (.h5ad, .h5mu, MATLAB level 7.3) must be converted first, with `lacuna data convert`.
     """
     if not os.path.exists(path):
         raise FileNotFoundError(2, "there is no such data set", os.fspath(path))
@@ -152,7 +152,7 @@ def read(path: "os.PathLike[str] | str", **options: Any) -> Dataset:
 
 
 def simulate(**options: Any) -> Dataset:
-    """Data drawn from a known model; options as `lacuna data simulate` has them (rows, views, labels, seed, ...).
+    """Data drawn from a known model; options as for `lacuna data simulate` (rows, views, labels, seed, ...).
 
     >>> import lacuna
     >>> lacuna.simulate(rows=50, sizes=[8, 4], labels=3).view_sizes
@@ -162,8 +162,7 @@ def simulate(**options: Any) -> Dataset:
 
 
 def dataset(Xs: Any, Y: Any = None, *, classes: Optional[Sequence[str]] = None, name: str = "data") -> Dataset:
-    """A data set of one's own arrays or DataFrames, to be written to a file. The arrays are not copied where they
-    are float32."""
+    """A data set of your own arrays or DataFrames, to be written to a file. float32 arrays are not copied."""
     labels = None if Y is None else _views.Labels(Y, classes)
     table = _views.table(Xs, labels, fitting=True)
     _native.call("lacuna_data_set_name", table.data, _native.text(name))

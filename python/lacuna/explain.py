@@ -10,10 +10,10 @@ class Explanation:
     """score = base + the sum of the values, for every item and label.
 
     views : names of the views. classes : names of the labels. ids : of the items, or None.
-    score, base : (items, labels), with all views that the item has, and before any: the label's share in training.
-    score is NaN where the item has no view.
-    values : (views, items, labels); 0 where the item does not have the view.
-    Scores are log-odds where the method gives probabilities, otherwise its own scores.
+    score, base : (items, labels), with all views of the item, and without any: the label's frequency in training.
+    score is NaN if the item has no view.
+    values : (views, items, labels); 0 if the item does not have the view.
+    Scores are log-odds if the method gives probabilities, otherwise its own scores.
     """
 
     def __init__(self, views: "list[str]", classes: np.ndarray, ids: Any, score: np.ndarray, base: np.ndarray,

@@ -1,4 +1,4 @@
-"""Gaps and splits for experiments: which views and labels of complete data are hidden, and who is tested.
+"""Gaps and splits for experiments: which views and labels of complete data are hidden, and which rows are tested.
 
 >>> import lacuna
 >>> toy = lacuna.simulate(rows=100, views=3, labels=4)
@@ -34,13 +34,13 @@ class Fold:
     def part(self, part: str = "train", Xs: Any = None, Y: Any = None) -> "tuple[dict[str, Any], np.ndarray]":
         """The rows of a part as (Xs, Y), views and training labels with their gaps; other labels are complete.
 
-        Xs, Y : the data; those that the folds were made for where they are left out.
+        Xs, Y : the data; default: those that the folds were made for.
         """
         if part not in PARTS:
             raise ValueError(f"there is no part '{part}' (there are {', '.join(PARTS)})")
         source = self._folds._source if Xs is None else (Xs, Y)
         if source is None:
-            raise ValueError("folds from a file know no data: give Xs and Y")
+            raise ValueError("folds from a file have no data: give Xs and Y")
         views, values = _parts_of(*source)
         if values.shape[0] != len(self.order):
             raise _native.ModelMismatch(f"the folds are of {len(self.order)} rows, the data have {values.shape[0]}")
@@ -79,7 +79,7 @@ class Folds(Sequence[Fold]):
                     _array(order.value, (rows,), np.uint32, self._folds_))
 
     def split(self, X: Any = None, y: Any = None, groups: Any = None) -> "Iterator[tuple[np.ndarray, np.ndarray]]":
-        """(training rows, test rows) of each repetition, as scikit-learn's cv= takes them."""
+        """(training rows, test rows) of each repetition, for scikit-learn's cv=."""
         for fold in self:
             yield np.concatenate([fold.train, fold.val]).astype(np.intp), fold.test.astype(np.intp)
 
@@ -119,7 +119,7 @@ def _new(Xs: Any, Y: Any, options: Mapping[str, Any]) -> Folds:
 
 def mcar(Xs: Any, Y: Any = None, *, missing_views: float = .5, missing_labels: float = .5, train: float = .7,
          val: float = .15, repeats: int = 1, seed: int = 1, **options: Any) -> Folds:
-    """Missing completely at random, as the paper does it: every view loses exactly its share of instances, no item
+    """Missing completely at random, as in the paper: every view loses exactly its share of instances, no item
     loses all of them, and every label loses its share of positives and of negatives."""
     return _new(Xs, Y, {"missing_views": missing_views, "missing_labels": missing_labels, "train": train, "val": val,
                         "repeats": repeats, "seed": seed, **options})

@@ -1,4 +1,4 @@
-// How much room a disk has left.
+// Free space on a disk.
 #pragma once
 
 #include <cstdint>
@@ -6,7 +6,7 @@
 
 namespace lacuna {
 
-// On the disk where a file of this path would lie; all of 64 bits where nobody knows.
+// Of the disk that a file with this path would be on; 2^64 - 1 if unknown.
 std::uint64_t free_bytes(const std::string& path);
 
 }  // namespace lacuna

@@ -31,7 +31,7 @@ class Error : public std::runtime_error {
   Exit code_;
 };
 
-// What computes can be used no more, by nobody in this process: there is no point in trying the next thing.
+// The device can no longer be used by this process, so there is no point in trying the next task.
 class DeviceLost : public Error {
  public:
   explicit DeviceLost(const std::string& message) : Error(Exit::failed, message) {}

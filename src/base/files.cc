@@ -58,7 +58,7 @@ void check_target(const std::string& path) {
   const auto info = look_at(path);
   if (info && S_ISDIR(info->st_mode)) fail(Exit::usage, "{}: is a folder; name a file to write", path);
   if (is_protected(path))
-    fail(Exit::usage, "{}: was read by this command and is not replaced; write elsewhere", path);
+    fail(Exit::usage, "{}: is an input of this command and is not replaced; write elsewhere", path);
 }
 
 std::string directory_of(const std::string& path) {
@@ -201,7 +201,7 @@ void AtomicFile::write(Bytes bytes) {
 
 const std::string& AtomicFile::temporary() const {
   if (direct())
-    fail(Exit::usage, "{}: this form cannot be written to a pipe or a device; name a file", path_);
+    fail(Exit::usage, "{}: this format cannot be written to a pipe or a device; name a file", path_);
   return temporary_;
 }
 

@@ -1,4 +1,4 @@
-// What processes leave behind that were killed in the middle of writing.
+// Cleans up after processes that were killed while writing.
 #pragma once
 
 #include <string>

@@ -1,5 +1,5 @@
-// Parts of the program that need what not every machine has (a GPU, MPI) are shared libraries of their own, which lie
-// beside it and are loaded when they are asked for.
+// Parts of the program that need special hardware or software (a GPU, MPI) are shared libraries next to the program,
+// which are loaded on demand.
 #pragma once
 
 #include <string>

@@ -1,4 +1,4 @@
-// Memory of mapped files, given back while the mapping stays.
+// Releases memory of mapped files while the mapping stays.
 #pragma once
 
 #include <memory>
@@ -17,10 +17,10 @@ void release_mapped(Bytes bytes);
 
 bool is_mapped(Bytes bytes);  // they lie inside a MappedFile
 
-// Reads the bytes from the disk, if need be, so that whoever needs them next finds them in memory.
+// Reads the bytes from the disk if necessary, so that they are in memory for their next use.
 void fetch_mapped(Bytes bytes);
 
-// Addresses without memory: whoever reads or writes there is ended by the system. For what has a size and lies elsewhere.
+// Addresses without memory: reading or writing there ends the process. For data that have a size but are stored elsewhere.
 std::shared_ptr<const void> unreadable(std::size_t bytes);
 
 }  // namespace lacuna

@@ -129,7 +129,7 @@ void Option::set(const std::string& text, bool extend) {
                  [&](std::int64_t* t) { *t = whole(); },
                  [&](std::uint64_t* t) {
                    const auto value = whole();
-                   if (value < 0) fail(Exit::usage, "--{} takes a number from 0 on, not {}", name, text);
+                   if (value < 0) fail(Exit::usage, "--{} takes a non-negative number, not {}", name, text);
                    *t = static_cast<std::uint64_t>(value);
                  },
                  [&](double* t) { *t = real(text); },

@@ -1,8 +1,8 @@
-// Processes that work on one thing together, numbered from 0 on: the ranks of MPI, on one machine or on many. Every rank
-// runs the same program on the same input; what one has computed, others get by exchange(). No sum is ever taken on the
-// way, so that what is computed does not depend on how it was divided.
+// Processes that work together on one task, numbered from 0: the ranks of MPI, on one machine or on many. Every rank
+// runs the same program on the same input and receives the results of others by exchange(). Nothing is summed on the
+// way, so results do not depend on how the work was divided.
 //
-// One function does everything, so that a test can stand in for MPI with a few lines.
+// One function does everything, so a test can replace MPI with a few lines.
 #pragma once
 
 #include <array>

@@ -1,6 +1,5 @@
-// Numbers below 1e-38 (f32): some CPUs take more than a hundred cycles for an instruction that meets one. The
-// momentum of a weight that gets no gradient any more (of a unit that never fires) ends there, and rounding
-// keeps it there for ever.
+// Subnormal numbers (below 1e-38 in f32) cost some CPUs more than a hundred cycles per instruction. The momentum of a
+// weight that no longer gets a gradient (of a dead unit) decays into that range, and rounding keeps it there.
 #pragma once
 
 #include <xmmintrin.h>

@@ -199,7 +199,7 @@ Tensors Tensors::parse(std::shared_ptr<const void> owner, Bytes bytes, const std
   if (bytes.size() < sizeof(length))
     fail(Exit::data, "{}: {} bytes, a safetensors file has at least 8", where, bytes.size());
   if (bytes.size() > sizeof(length) && bytes[sizeof(length)] != std::byte{'{'})
-    fail(Exit::data, "{}: is no safetensors file: byte 8 is not '{{'", where);
+    fail(Exit::data, "{}: is not a safetensors file: byte 8 is not '{{'", where);
   std::memcpy(&length, bytes.data(), sizeof(length));
   if (length > bytes.size() - sizeof(length) || length > (std::uint64_t{100} << 20))
     fail(Exit::data, "{}: byte 0: the header should have {} bytes, the file has {}", where, length, bytes.size());
@@ -231,12 +231,13 @@ Tensors Tensors::parse(std::shared_ptr<const void> owner, Bytes bytes, const std
     std::uint64_t size = element_size(tensor.type);
     if (size == 0) bad("unknown dtype");
     for (const auto& extent : entry["shape"]) {
-      if (!extent.is_number_unsigned()) bad("a shape holds whole numbers from 0 on");
+      if (!extent.is_number_unsigned()) bad("a shape contains non-negative whole numbers");
       tensor.shape.push_back(extent.get<std::uint64_t>());
       if (__builtin_mul_overflow(size, tensor.shape.back(), &size)) bad("the shape is too large");
     }
     const auto &low = entry["data_offsets"][0], &high = entry["data_offsets"][1];
-    if (!low.is_number_unsigned() || !high.is_number_unsigned()) bad("data_offsets are whole numbers from 0 on");
+    if (!low.is_number_unsigned() || !high.is_number_unsigned()) bad("data_offsets are non-negative whole "
+                                                                     "numbers");
     const auto begin = low.get<std::uint64_t>(), end = high.get<std::uint64_t>();
     if (begin > end || end > payload.size() || end - begin != size)
       fail(Exit::data, "{}: tensor '{}': bytes {} to {} do not hold {} bytes within the file's {}", where, name, begin,

@@ -1,4 +1,4 @@
-// Small text helpers: the nearest right name for a misspelt one, numbers as people read them, aligned tables.
+// Text helpers: the nearest valid name for a misspelt one, numbers for people, aligned tables.
 #pragma once
 
 #include <cstddef>

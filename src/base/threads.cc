@@ -23,7 +23,7 @@ thread_local bool inside_chunk = false;
 
 using Body = FunctionRef<void(std::size_t, std::size_t)>;
 
-// Workers wait for a new job number, spinning shortly (a training step has hundreds of jobs, a few
+// Workers wait for a new job number, spinning briefly (a training step has hundreds of jobs, a few
 // microseconds apart) and then sleeping. A job is over when its chunks are done, not when every worker has
 // looked at it: on a busy machine a worker that is not running costs nothing.
 class Pool {
@@ -122,7 +122,7 @@ class Pool {
   std::mutex error_mutex_;
 };
 
-// Left alone when the process ends: whoever is still computing then must not find it gone.
+// Left alone when the process ends: threads that are still computing then must not find it gone.
 Pool* pool = nullptr;
 std::atomic<int> pool_size{0};  // 0: no pool yet
 std::mutex pool_mutex;          // one job at a time, also when several of the user's threads call the library

@@ -1,6 +1,6 @@
-// Threads with a fixed split: [0, n) is cut into chunks of `grain`, whatever the number of threads, and each chunk is
-// done by one call. Work that writes only what belongs to its chunk gives the same bits for any number of threads;
-// sums go through ordered_sum, which adds the chunks' results in order.
+// Threads with a fixed split: [0, n) is cut into chunks of `grain` independently of the number of threads, and one
+// call processes each chunk. Work that writes only to its own chunk gives the same bits for any number of threads.
+// Sums go through ordered_sum, which adds the results of the chunks in order.
 #pragma once
 
 #include <cstddef>

@@ -81,7 +81,7 @@ void add(Dataset& set, View view, const std::vector<std::uint8_t>& present) {
 const View& view_at(const lacuna_data* data, std::size_t view) {
   const Dataset& set = need(data, "data").set;
   if (view >= set.views.size())
-    fail(Exit::usage, "there is no view {}: the data set has {} (from 0 on)", view, set.views.size());
+    fail(Exit::usage, "there is no view {}: the data set has {} (from 0)", view, set.views.size());
   return set.views[view];
 }
 

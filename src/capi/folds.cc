@@ -53,7 +53,7 @@ lacuna_status lacuna_folds_at(const lacuna_folds* folds, size_t fold, const uint
   return guarded(error, [&] {
     const auto& all = need(folds, "folds").folds.folds;
     if (fold >= all.size())
-      fail(Exit::usage, "there is no fold {}: there are {} (from 0 on)", fold, all.size());
+      fail(Exit::usage, "there is no fold {}: there are {} (from 0)", fold, all.size());
     need(W, "W") = all[fold].W.data();
     need(G, "G") = all[fold].G.data();
     need(order, "order") = all[fold].order.data();

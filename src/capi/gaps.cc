@@ -24,16 +24,15 @@ lacuna_status lacuna_model_refine(const lacuna_model* model, const int8_t* known
     const std::size_t labels = fitted.label_names().size();
     if (!fitted.label_links().learned())
       fail(Exit::mismatch,
-           "the model has not learned what known labels say about others: that takes validation rows with "
-           "known "
-           "labels and 2 to {} labels",
+           "the model has not learned how known labels inform others: that requires validation rows with "
+           "known labels and 2 to {} labels",
            LabelLinks::kMostLabels);
     if (rows == 0) return;
     const MatrixView<const std::int8_t> told(&need(known, "known"), rows, labels);
     for (std::size_t i = 0; i < rows; ++i)
       for (const std::int8_t label : told.row(i))
         if (label != 0 && label != 1 && label != kUnknown)
-          fail(Exit::data, "known labels, row {}: {} is no label; 1, 0, or -1 = unknown", i, label);
+          fail(Exit::data, "known labels, row {}: {} is not a label; 1, 0, or -1 = unknown", i, label);
     fitted.refine(told, MatrixView<float>(&need(scores, "scores"), rows, labels));
   });
 }

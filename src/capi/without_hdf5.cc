@@ -1,7 +1,7 @@
 // The shared library reads no HDF5: its users would need libhdf5 and libmatio for a form that the program
 // converts. These stand in for the readers of src/data.
 #include "base/error.h"
-#include "data/forms.h"
+#include "data/formats.h"
 #include "data/mat5.h"
 
 namespace lacuna {

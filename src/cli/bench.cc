@@ -95,7 +95,7 @@ void print_results(const ExperimentResults& results) {
     const bool plain = results.kind == "table" || results.kind == "complete";
     const std::vector<double> ranking = plain ? average_ranks(results, data.name) : std::vector<double>();
     for (std::size_t i = 0; i < results.methods.size(); ++i) {
-      // Every place of the experiment is a row; without places there is one row a method.
+      // Every place of the experiment is a row; without places there is one row per method.
       std::vector<nlohmann::json> places;
       for (const auto& cell : results.cells) {
         nlohmann::json place = cell.place;
@@ -170,7 +170,7 @@ void announce_long(std::span<const Plan> plans, const CellStore& store, Shelf& s
   for (const auto& line : forecast(plans, &store, shelf).lines) {
     if (line.done == line.cells || current_device().cuda) continue;
     if (line.each() > kLong)
-      fmt::print(stderr, "{} on {}, {}: about {} a cell, by its own arithmetic\n", line.method, line.data,
+      fmt::print(stderr, "{} on {}, {}: about {} per cell, by its own estimate\n", line.method, line.data,
                  line.experiment, duration_text(line.each()));
     if (line.bytes > static_cast<double>(machine_memory()))
       fmt::print(stderr, "{} on {}, {}: about {} of memory, and this machine has {}\n", line.method,
@@ -192,12 +192,12 @@ std::optional<BenchOutcome> work_cells(std::span<const PlannedCell* const> cells
         [&](const PlannedCell& cell) { run_apart(cell, bench); });
   } catch (const Error& error) {
     if (error.code() != Exit::interrupted) throw;
-    fmt::print(stderr, "interrupted; the same command with --resume goes on\n");
+    fmt::print(stderr, "interrupted; the same command with --resume continues\n");
     return std::nullopt;
   }
 }
 
-// One part of the cells. Tables and pages are for whoever has all of them: the same command without --shard.
+// One part of the cells. Tables and pages need all of them: the same command without --shard.
 int run_shard(std::span<const Plan> plans, const BenchOptions& bench, CellStore& store, Shelf& shelf,
               bool json) {
   const Shard shard = Shard::parse(bench.shard);
@@ -219,8 +219,8 @@ int run_shard(std::span<const Plan> plans, const BenchOptions& bench, CellStore&
              shard.text(), outcome->done, cells.size(), outcome->failed, bench.out, shell_quoted(bench.out));
   if (sharding.timed > 0)
     fmt::print(stderr,
-               "{} cells are timed alone, when all others have ended: by the same command with --resume and "
-               "without --shard\n",
+               "{} cells are timed alone after all others: by the same command with --resume and without "
+               "--shard\n",
                sharding.timed);
   return static_cast<int>(outcome->failed == 0 ? Exit::ok : Exit::failed);
 }
@@ -279,18 +279,18 @@ void print_forecast(std::span<const Plan> plans, const BenchOptions& bench, Shel
   if (!caution.empty()) fmt::print("{}\n", caution);
   fmt::print("protocol {}, seed {}\n", protocol, seed);
   fmt::print(
-      "{}, {} of them done; the others about {} on {} of this kind, at most about {} of memory; "
-      "docs/experiments.md says how far such estimates were off\n",
+      "{}, {} of them done; the others take about {} on {} of this kind, and at most about {} of memory; "
+      "docs/results/five-sets.md compares estimates with measurements\n",
       counted(total.cells, "cell"), total.done, duration_text(total.seconds),
       counted(static_cast<std::uint64_t>(threads()), "thread"), bytes_text(total.bytes));
   if (current_device().cuda)
-    fmt::print("networks on {}: by the bytes of their weights at 2 TB/s, which the small ones do not reach\n",
+    fmt::print("networks on {}: by the bytes of their weights at 2 TB/s, which small ones do not reach\n",
                device_name(current_device()));
 }
 
 void declare_output(Options& options, bool& dry_run, bool& json) {
-  options.add("dry-run", dry_run, "print the cells with an estimate of time and memory, and run nothing");
-  options.add("json", json, "one JSON document on stdout at the end, with --dry-run the estimate");
+  options.add("dry-run", dry_run, "print the cells with estimated time and memory, and run nothing");
+  options.add("json", json, "print one JSON document at the end; with --dry-run, the estimate");
 }
 
 int run_experiment(Experiment experiment, const Arguments& arguments, const std::string& about,
@@ -328,7 +328,7 @@ int run_experiment(Experiment experiment, const Arguments& arguments, const std:
   }
   std::fflush(stdout);  // before the words on stderr
   print_failures(all);
-  fmt::print(stderr, "{} done, {} failed, in {}; lacuna report {} makes the page\n",
+  fmt::print(stderr, "{} done, {} failed, in {}; lacuna report {} writes the page\n",
              counted(outcome->done, "cell"), outcome->failed, bench.out, shell_quoted(bench.out));
   return static_cast<int>(outcome->failed == 0 ? Exit::ok : Exit::failed);
 }
@@ -338,21 +338,21 @@ int run_experiment(Experiment experiment, const Arguments& arguments, const std:
 int bench_table(const Arguments& arguments) {
   return run_experiment(
       Experiment::table, arguments,
-      "Methods against methods on several data sets with missing views and labels.",
-      "  lacuna bench table --data emotions.mat,yeast.mat --repeats 5 --out results\n"
-      "  lacuna bench table --data corel5k.mat --methods prior,naim3l,mtd:authors --set "
-      "mtd:authors.epochs=20 --out r\n"
-      "  lacuna bench table ... --resume        goes on after an interruption, or helps a running one\n");
+      "Compares methods on several data sets with missing views and labels.",
+      "  lacuna bench table --data emotions.mat,yeast.mat --repeats 5 --out results\n  "
+      "lacuna bench table --data corel5k.mat --methods prior,naim3l,mtd:authors --set mtd:authors.epochs=20 "
+      "--out r\n  "
+      "lacuna bench table ... --resume        continues after an interruption, or helps a running one\n");
 }
 int bench_complete(const Arguments& arguments) {
   return run_experiment(Experiment::complete, arguments,
-                        "Methods against methods, with no gaps but those that the data have themselves.",
+                        "Compares methods without gaps, except those of the data.",
                         "  lacuna bench complete --data emotions.mat,yeast.mat --repeats 5 --out results\n");
 }
 int bench_ablation(const Arguments& arguments) {
   return run_experiment(
       Experiment::ablation, arguments,
-      "Parts of MTD added and taken away, row by row as in the paper, over a preset.",
+      "MTD with parts added and removed, row by row as in the paper, on top of a preset.",
       "  lacuna bench ablation --data corel5k.mat --methods mtd:authors --repeats 5 --out results\n");
 }
 int bench_sensitivity(const Arguments& arguments) {
@@ -364,16 +364,15 @@ int bench_sensitivity(const Arguments& arguments) {
 int bench_similarity(const Arguments& arguments) {
   return run_experiment(
       Experiment::similarity, arguments,
-      "Cosines between MTD's channels at chosen epochs, of one item and as a mean over the test rows.",
+      "Cosines between MTD's channels at chosen epochs, for one item and averaged over the test rows.",
       "  lacuna bench similarity --data corel5k.mat --epochs 0,60,120,180 --out results\n");
 }
 int bench_timing(const Arguments& arguments) {
   return run_experiment(
       Experiment::timing, arguments,
-      "Seconds of training and test and peak memory of every method, each measured in a "
-      "process of its own. Run it\n"
-      "alone on the machine. Cells of other experiments in the folder are not reused: their "
-      "times have other conditions.",
+      "Training and test time and peak memory of every method, each measured in its own process. Run it alone "
+      "on the machine. Cells of other experiments in the folder are not reused, because their times were "
+      "measured under other conditions.",
       "  lacuna bench timing --data corel5k.mat --repeats 1 --out results\n"
       "  lacuna bench timing --data corel5k.mat --methods dicnet --set dicnet.epochs=3 "
       "--repeats 1 --out r\n"
@@ -382,7 +381,7 @@ int bench_timing(const Arguments& arguments) {
 int bench_missing(const Arguments& arguments) {
   return run_experiment(
       Experiment::missing, arguments,
-      "Metrics against the share of missing views, of missing labels, and against each view left out alone.",
+      "Metrics against the share of missing views, of missing labels, and with each view left out in turn.",
       "  lacuna bench missing --data yeast.mat --methods prior,naim3l,mtd --rates 0,0.3,0.6 --out results\n");
 }
 
@@ -392,20 +391,19 @@ int bench_paper(const Arguments& arguments) {
   Options options;
   paper.declare(options);
   declare_output(options, dry_run, json);
-  options.add("print-settings", print_settings, "print the shipped file of settings and stop");
+  options.add("print-settings", print_settings, "print the built-in settings file and stop");
   if (std::find(arguments.begin(), arguments.end(), "--print-settings") != arguments.end()) {
     std::fputs(SettingsFile::paper(), stdout);
     return static_cast<int>(Exit::ok);
   }
   parse_or_help(
       options, arguments, "bench paper",
-      "Everything that the paper that introduced MTD shows, in one folder with one page: table 1 with Ave.R, "
-      "the\n"
-      "radar on complete data, table 2, alpha x beta, gamma and the mask rate, the channels' similarity by\n"
-      "epoch, the times; the nine methods in the paper's order, its printed figures beside ours. The floor,\n"
-      "two everyday baselines (linear, mlknn) and this program's own network stand outside the ranks.\n"
-      "Settings per method and data set come from a file\n"
-      "(--print-settings shows it, --settings FILE takes another).",
+      "Reproduces every table and figure of the paper that introduced MTD, in one folder with one page: table "
+      "1 with Ave.R, the radar on complete data, table 2, alpha x beta, gamma and the mask rate, the "
+      "channels' similarity by epoch, and the times; the nine methods in the paper's order, with its printed "
+      "figures next to ours. The floor, two standard baselines (linear, mlknn) and the default network are "
+      "not ranked. Settings per method and data set come from a file (--print-settings shows it, --settings "
+      "FILE replaces it).",
       "  lacuna bench paper --data emotions.mat,msrc.mat --out quick --quick\n"
       "  lacuna bench paper --data corel5k.mat --out paper --dry-run\n"
       "  lacuna bench paper --data corel5k.mat --out paper --repeats 10 --resume\n");
@@ -455,9 +453,8 @@ int report(const Arguments& arguments) {
       .metavar("DIR")
       .required();
   parse_or_help(options, arguments, "report",
-                "Writes DIR/report.html, one page that needs nothing else, its tables as DIR/tables/*.md, "
-                ".csv and .tex, and its plots "
-                "as DIR/plots/*.svg. May be called while an experiment runs.",
+                "Writes DIR/report.html, a self-contained page, its tables as DIR/tables/*.md, .csv and .tex, "
+                "and its plots as DIR/plots/*.svg. It may be called while an experiment runs.",
                 "  lacuna report results\n");
   const std::string path = write_report(directory);
   fmt::print("{}\n", path);

@@ -17,15 +17,14 @@ int bench_cell(const Arguments& arguments) {
   BenchOptions bench;
   Options options;
   options.add("id", id, "its name in the folder").positional().metavar("ID").required();
-  options.add("spec", spec, "the cell as JSON, as spec.json has it").metavar("JSON").required();
+  options.add("spec", spec, "the cell as JSON, as in spec.json").metavar("JSON").required();
   options.add("out", bench.out, "the folder of results").metavar("DIR").required();
-  options.add("threads", bench.threads, "threads, 0 = all; the result does not depend on it").range(0, 1024);
-  options.add("device", bench.device, "where networks compute: auto, cpu, cuda or cuda:N").metavar("DEVICE");
+  options.add("threads", bench.threads, "threads, 0 = all; does not change the result").range(0, 1024);
+  options.add("device", bench.device, "device of networks: auto, cpu, cuda or cuda:N").metavar("DEVICE");
   options.add("keep-scores", bench.keep_scores, "keep the scores as scores.npy");
   parse_or_help(options, arguments, "bench cell",
-                "Runs one cell and stores it in a folder of results: what bench timing starts for each of "
-                "its cells. For\n"
-                "cells that are done, see lacuna bench rerun.",
+                "Runs one cell and stores it in a folder of results, as bench timing does for each of its "
+                "cells. To repeat a finished cell, use lacuna bench rerun.",
                 "  lacuna bench cell 3f0c6a51b2d97e84 --spec \"$(cat spec.json)\" --out results\n");
   set_threads(bench.threads);
   set_device(parse_device(bench.device));
@@ -36,7 +35,7 @@ int bench_cell(const Arguments& arguments) {
     fail(Exit::usage, "the cell that --spec describes is {}, not {}", own, id);
   CellStore store(bench.out);
   const auto claim = store.claim(id);
-  if (claim == nullptr) return static_cast<int>(Exit::ok);  // somebody else was quicker
+  if (claim == nullptr) return static_cast<int>(Exit::ok);  // another process was faster
   catch_bench_signals();
   BenchDisplay display;
   const Stopwatch watch;
@@ -61,10 +60,10 @@ int bench_rerun(const Arguments& arguments) {
       .required();
   options.add("data", data, "where the data set is now, if it has moved").metavar("PATH");
   options.add("folds", folds, "where the folds file is now, if it has moved").metavar("FILE");
-  options.add("threads", thread_count, "threads, 0 = all; the result does not depend on it").range(0, 1024);
+  options.add("threads", thread_count, "threads, 0 = all; does not change the result").range(0, 1024);
   parse_or_help(options, arguments, "bench rerun",
-                "Runs one cell again and says whether the result is the same, byte for byte. Exit code 0: "
-                "the same; 1: it differs.",
+                "Runs one cell again and compares the result byte for byte. Exit code 0: the same; 1: it "
+                "differs.",
                 "  lacuna bench rerun results/cells/3f0c6a51b2d97e84\n");
   set_threads(thread_count);
   namespace fs = std::filesystem;

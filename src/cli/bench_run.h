@@ -1,4 +1,4 @@
-// What every verb that runs cells needs: signals that stop after the epoch, and a line about how far it is.
+// For all verbs that run cells: signals that stop after the epoch, and a progress line.
 #pragma once
 
 #include <unistd.h>

@@ -1,5 +1,5 @@
-// What metrics can reach at most: with few labels many rows have no positive one, and figures that count them as wrong
-// look worse than they are.
+// The largest values that metrics can reach: with few labels many rows have no positive, and metrics that count such
+// rows as wrong look worse than they are.
 #pragma once
 
 #include <cstdint>

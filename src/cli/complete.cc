@@ -38,20 +38,19 @@ struct CompleteFlags {
   void declare(Options& o) {
     learning.declare(o);
     o.add("out", out,
-          "1 and 0 where a label is known, a probability where not: .csv, .tsv, .jsonl, .npy or .npz; - is "
-          "standard "
-          "output, as CSV")
+          "file to write, with 1 and 0 for known labels and probabilities for unknown ones: .csv, .tsv, "
+          ".jsonl, .npy or .npz; - is standard output, as CSV")
         .metavar("FILLED");
-    o.add("parts", parts, "parts of the rows, each judged by a model of the others")
+    o.add("parts", parts, "parts of the rows; each is predicted by a model trained on the others")
         .range(2, 100)
         .metavar("K");
-    o.add("json", json, "one JSON document on stdout at the end");
+    o.add("json", json, "print one JSON document at the end");
     run.declare(o);
     std::erase_if(o.all(), [](const Option& option) { return option.name == "share"; });
     o.find("time-limit")->excluded.clear();
     o.find("resume")->help =
-        "continue: parts that are done lie in FILLED.part0, ... and are not learned again";
-    o.find("checkpoint-every")->help = "seconds between checkpoints of the part that is being learned";
+        "continue: finished parts are in FILLED.part0, ... and are not learned again";
+    o.find("checkpoint-every")->help = "seconds between checkpoints of the current part";
     const auto group = o.group("running");
     o.add("quiet", quiet, "no progress");
   }
@@ -232,12 +231,13 @@ class Completion {
       for (std::size_t j = 0; j < known.cols(); ++j) known(i, j) = own.label(i, j);
     const bool calibrated = !model.calibration().empty();
     if (calibrated) {
-      model.refine(known, scores);  // what is known of an item speaks for what is not
+      model.refine(known, scores);  // known labels of an item inform the others
       model.calibrate(scores);
     } else {
       tell("",
-           {fmt::format("part {}: the known labels of its {} are all alike, so that nothing can be "
-                        "calibrated: its unknown labels get the labels' shares (--hold-out holds out more)",
+           {fmt::format("part {}: the known labels of its {} are all positive or all negative, so nothing can "
+                        "be calibrated: its unknown labels get the label frequencies (a larger --hold-out may "
+                        "help)",
                         k + 1, counted(rows.val.rows.size(), "validation row"))});
     }
     for (std::size_t i = 0; i < own.rows.size(); ++i) {
@@ -258,7 +258,7 @@ void check_flags(const CompleteFlags& flags) {
   if (!is_array(flags.out)) form_of(flags.out);
   const bool stream = is_stream_path(flags.out);
   if (stream && flags.run.resume)
-    fail(Exit::usage, "--resume has no effect: {} is no file, so that no parts lie beside it", flags.out);
+    fail(Exit::usage, "--resume has no effect: {} is not a file, so there are no parts next to it", flags.out);
   if (flags.json && stream)
     fail(Exit::usage, "--json and the labels would both go to standard output; name a file for the labels");
   if (flags.learning.hold_out == 0)
@@ -273,11 +273,10 @@ int complete(const Arguments& arguments) {
   Options options;
   flags.declare(options);
   const HelpText help = {"complete",
-                         "Fills in the unknown labels of a data set with calibrated probabilities; known "
-                         "ones stay 1 and 0. The rows are "
-                         "dealt into parts, and each part is judged by a model of the others, so that no "
-                         "label judges itself. The "
-                         "settings of the method are flags as for lacuna train.",
+                         "Fills in the unknown labels of a data set with calibrated probabilities; known ones "
+                         "stay 1 and 0. The rows are divided into parts, and each part is predicted by a "
+                         "model trained on the others, so no label influences its own prediction. The "
+                         "settings of the method are flags, as for lacuna train.",
                          "  lacuna complete photos.npz --out tags.csv\n"
                          "  lacuna complete photos.npz --parts 10 --out tags.npz --json\n"
                          "  lacuna complete photos.npz --out tags.csv --resume\n"};

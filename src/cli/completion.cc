@@ -64,7 +64,8 @@ int completion(const Arguments& arguments) {
       .metavar("SHELL")
       .choices({"bash", "zsh", "fish"});
   options
-      .add("out", out, "write the scripts of all shells into this folder, by the names that shells look for")
+      .add("out", out, "write the scripts of all shells into this folder, under the names that shells look "
+                       "for")
       .metavar("DIR");
   parse_or_help(options, arguments, "completion",
                 "Prints a script that completes verbs, options and their values.",
@@ -87,7 +88,7 @@ int man(const Arguments& arguments) {
   std::vector<std::string> words;
   std::string out;
   Options options;
-  options.add("verb", words, "the verb; none: the page about all of them").positional().metavar("VERB");
+  options.add("verb", words, "the verb; default: the overview of all verbs").positional().metavar("VERB");
   options.add("out", out, "write the pages of all verbs into this folder").metavar("DIR");
   parse_or_help(options, arguments, "man", "Prints a manual page (troff) made from the declared options.",
                 "  lacuna man train | man -l -\n  lacuna man --out share/man/man1\n");

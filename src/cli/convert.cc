@@ -25,7 +25,7 @@ std::vector<std::string> expanded(const std::string& pattern) {
   const int status = ::glob(pattern.c_str(), 0, nullptr, &found);
   std::vector<std::string> paths(found.gl_pathv, found.gl_pathv + (status == 0 ? found.gl_pathc : 0));
   ::globfree(&found);
-  if (paths.empty()) fail(Exit::data, "{}: no file has a name of this form", pattern);
+  if (paths.empty()) fail(Exit::data, "{}: no file matches this pattern", pattern);
   return paths;
 }
 
@@ -77,11 +77,11 @@ int data_convert(const Arguments& arguments) {
   bool append = false;
   ReadOptions read;
   Options options;
-  options.add("in", in, "data set in any form, or a pattern in quotes for many parts of one: 'part-*.csv'")
+  options.add("in", in, "data set in any format, or a quoted pattern for many parts: 'part-*.csv'")
       .positional()
       .metavar("IN")
       .required();
-  options.add("out", out, ".npz, .mat, .csv (a folder of CSV files), otherwise a native folder")
+  options.add("out", out, ".npz, .mat, .h5ad, .h5mu, .csv (a folder of CSV files), otherwise a native folder")
       .positional()
       .metavar("OUT")
       .required();
@@ -89,10 +89,9 @@ int data_convert(const Arguments& arguments) {
   read.declare(options);
   parse_or_help(
       options, arguments, "data convert",
-      "Writes a data set in another form. Float32 values, whole numbers, labels with their "
-      "unknowns and gaps are kept "
-      "exactly;\nfloat64 values are rounded to float32, and that is said. Parts are joined in the order of "
-      "their names; each fits in memory, all of them need not.",
+      "Writes a data set in another format. Float32 values, whole numbers, labels with their unknowns and "
+      "gaps are kept exactly; float64 values are rounded to float32, with a note. Parts are joined in the "
+      "order of their names; only one of them is in memory at a time.",
       "  lacuna data convert corel5k_six_view.mat corel5k\n"
       "  lacuna data convert emotions.arff emotions.npz --label-file emotions.xml --views "
       "timbre=0-63,rhythm=64-71\n"
@@ -101,7 +100,7 @@ int data_convert(const Arguments& arguments) {
       "  lacuna data convert part-17.csv all --label-columns 20 --append\n");
   const std::vector<std::string> parts = expanded(in);
   if (append && !fs::exists(fs::path(out) / "dataset.toml"))
-    fail(Exit::usage, "--append: {} is no native folder to add to; omit --append to make it", out);
+    fail(Exit::usage, "--append: {} is not a native folder to add to; omit --append to make it", out);
   const Converted made =
       append || parts.size() > 1 ? convert_parts(parts, read, append, out) : convert_one(parts[0], read, out);
   fmt::print("{}: {}, {}, {}\n", out, counted(made.rows, "row"), counted(made.views, "view"),

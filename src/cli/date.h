@@ -1,5 +1,5 @@
-// Dates in what the program writes. A model holds none by itself, because the same data, settings and seed give the same
-// bytes; SOURCE_DATE_EPOCH, the convention of reproducible builds, puts one in.
+// Dates in output. A model contains none, because the same data, settings and seed give the same bytes, unless
+// SOURCE_DATE_EPOCH, the convention of reproducible builds, sets one.
 #pragma once
 
 #include <ctime>

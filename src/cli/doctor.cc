@@ -1,4 +1,4 @@
-// lacuna doctor: what this machine can do, what was chosen for it and why, measured shortly.
+// lacuna doctor: what this machine can do, what was chosen for it and why, with brief measurements.
 #include <fmt/core.h>
 #include <unistd.h>
 #include <zlib.h>
@@ -178,11 +178,12 @@ int doctor(const Arguments& arguments) {
   bool json = false;
   int count = 0;
   Options options;
-  options.add("json", json, "one JSON document");
+  options.add("json", json, "print one JSON document");
   options.add("threads", count, "threads to measure with, 0 = all").range(0, 1024);
   parse_or_help(
       options, arguments, "doctor",
-      "Says what this machine can do, which form of the products was chosen and why, and measures shortly.",
+      "Shows what this machine can do and which instruction set was chosen for matrix products and why, with "
+      "brief measurements.",
       "  lacuna doctor\n  LACUNA_ISA=avx2 lacuna doctor --json\n");
   set_threads(count);
   const Json report = examine();

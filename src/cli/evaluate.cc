@@ -37,7 +37,7 @@ struct EvaluateFlags {
         .metavar("SCORES")
         .required();
     source.declare(o);
-    o.add("part", part, "with folds: the rows that were scored, in the fold's order")
+    o.add("part", part, "with folds: the rows that were scored, in the order of the fold")
         .choices({"train", "val", "test", "all"})
         .needs("folds");
     o.find("protocol")->needs("folds");
@@ -46,13 +46,13 @@ struct EvaluateFlags {
     std::erase_if(o.all(), [](const Option& option) { return option.name == "empty"; });
     o.add("per-label", per_label, "also AP, AUC and F1 of each label");
     o.add("reliability", reliability,
-          "also how often scores of each size are right; scores are probabilities");
-    o.add("threshold", threshold, "a larger score counts as yes (1-HL, F1)").excludes("decided");
-    o.add("decided", decided, "yes/no decisions (1, 0) in a file like SCORES, instead of a threshold")
+          "also a calibration table of the scores, which must be probabilities");
+    o.add("threshold", threshold, "scores above it count as positive (1-HL, F1)").excludes("decided");
+    o.add("decided", decided, "decisions (1, 0) in a file like SCORES, instead of a threshold")
         .metavar("FILE");
     o.add("report", report, "also write a page about these scores").metavar("FILE.html");
     o.add("json", json, "print one JSON document");
-    o.add("threads", threads, "threads, 0 = all; the result does not depend on it").range(0, 1024);
+    o.add("threads", threads, "threads, 0 = all; does not change the result").range(0, 1024);
   }
 };
 
@@ -224,7 +224,7 @@ void Outcome::print() const {
   if (flags.decided.empty())
     fmt::print(
         stderr,
-        "1-HL and F1 count scores above {} as tags; --decided FILE judges by a model's own thresholds\n",
+        "1-HL and F1 count scores above {} as positive; --decided FILE uses a model's own thresholds\n",
         flags.threshold);
   TextTable table({"metric", "value"});
   for (std::size_t k = 0; k < metric_names().size(); ++k)
@@ -254,11 +254,9 @@ int evaluate(const Arguments& arguments) {
   flags.declare(options);
   parse_or_help(
       options, arguments, "evaluate",
-      "Compares scores with the true labels. Labels that nobody knows are left out of every sum; labels that "
-      "a\n"
-      "fold hides count in full (lacuna metrics explains each figure). Items are joined by id and labels by "
-      "name; what\n"
-      "only one side has is left out and told.",
+      "Compares scores with the true labels. Unknown labels enter no sum; labels that a fold hides count in "
+      "full (lacuna metrics defines each figure). Items are joined by id and labels by name; what only one "
+      "side has is left out and reported.",
       "  lacuna evaluate scores.csv photos.npz\n"
       "  lacuna evaluate scores.npy corel5k.mat --folds folds.mat --fold 0 --part test --per-label\n");
   if (options.find("views")->given && flags.source.folds.empty() &&

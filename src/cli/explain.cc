@@ -31,40 +31,39 @@ struct ExplainFlags {
   void declare(Options& o) {
     o.add("model", model, "a model file written by lacuna train").positional().metavar("MODEL").required();
     source.declare(o);
-    o.find("data")->help = "data set, or - for lines of JSON, CSV or TSV from standard input";
+    o.find("data")->help = "data set, or - for JSON lines, CSV or TSV from standard input";
     for (const char* form : {"jsonl", "tsv"}) o.find("format")->allowed.push_back(form);
     o.find("protocol")->needs("folds");
-    o.add("part", part, "with folds: which rows to explain, in the fold's order")
+    o.add("part", part, "with folds: which rows to explain, in the order of the fold")
         .choices({"train", "val", "test", "all"})
         .needs("folds");
     o.add("base", base,
-          "where explanations begin: at the tags' shares in training, or at the model's own output without "
-          "any view, "
-          "which nothing has trained")
+          "base of the explanations: the tags' frequencies in training, or the model's output without any "
+          "view, which is not trained")
         .choices({"prior", "model"});
     o.add("top", top,
-          "the K best tags of each item; 0 = all of them; -1 = 3 in the table on the screen, else all")
+          "the K best tags of each item; 0 = all; -1 = 3 on screen, all in files")
         .range(-1, 1e6)
         .metavar("K");
     o.add("out", out,
-          "where to write: .json, .jsonl (an item a line), .csv or .tsv (a tag a line); - is standard output")
+          "file to write: .json, .jsonl (one item per line), .csv or .tsv (one tag per line); - is standard "
+          "output")
         .metavar("FILE");
     o.add("summary", summary,
-          "what each view is good for over all items with known labels, and how accurate the model is with "
-          "the views that "
-          "items have; on the model's own validation rows if DATA is what it was trained on");
+          "what each view contributes over all items with known labels, and the accuracy by available views; "
+          "uses the validation rows if DATA are the training data");
     o.add("calibrated", calibrated, "explain calibrated probabilities instead of log-odds");
-    o.add("exact-views", exact_views, "items with more views are explained from a sample of orders")
+    o.add("exact-views", exact_views, "items with more views are explained from sampled orders")
         .range(0, 20);
-    o.add("orders", orders, "so many orders, where they are sampled").range(4, 1e6);
-    o.add("seed", seed, "of the sampled orders");
-    o.add("precision", precision, "of a network's products: the model's own setting, f32 or bf16")
+    o.add("orders", orders, "number of sampled orders").range(4, 1e6);
+    o.add("seed", seed, "seed of the sampled orders");
+    o.add("precision", precision, "precision of matrix products: the model's setting, f32 or bf16")
         .choices({"model", "f32", "bf16"});
-    o.add("threads", threads, "threads, 0 = all; the result does not depend on it").range(0, 1024);
-    o.add("device", device, "where networks compute: auto (a GPU if one can be used), cpu, cuda or cuda:N")
+    o.add("threads", threads, "threads, 0 = all; does not change the result").range(0, 1024);
+    o.add("device", device, "device of networks: auto (a GPU if available), cpu, cuda or cuda:N")
         .metavar("DEVICE");
     o.add("json", json, "print one JSON document");
-    o.add("quiet", quiet, "print nothing but errors");
+    o.add("quiet", quiet, "print only errors");
   }
   ExplainOptions options() const {
     return {calibrated, static_cast<std::size_t>(exact_views), static_cast<std::size_t>(orders), seed,
@@ -98,7 +97,7 @@ class ExplanationText {
       return line + '\n';
     }
     return form_ == Form::table ? fmt::format("{} = base + what each view adds; base is {}\n", unit_,
-                                              base_ == "prior" ? "the tag's share in training"
+                                              base_ == "prior" ? "the tag's frequency in training"
                                                                : "the model's output without views")
                                 : "";
   }
@@ -225,9 +224,9 @@ std::string interval_text(const Estimate& estimate, const char* form) {
 }
 
 void print_summary(const ViewSummary& summary, const std::string& rows, const char* unit, std::size_t top) {
-  fmt::print("{} {}; AP {}; intervals of 95 % from resampling the items; effects begin at {}\n\n",
+  fmt::print("{} {}; AP {}; 95 % intervals from resampling the items; the base is {}\n\n",
              summary.items, rows, interval_text(summary.ap, "{:.3f}"),
-             summary.base == "prior" ? "the tags' shares in training" : "the model's output without views");
+             summary.base == "prior" ? "the tags' frequencies in training" : "the model's output without views");
   TextTable views({"view", "items", fmt::format("mean |effect| ({})", unit), "loss of AP without it",
                    "AP with it alone"});
   for (std::size_t v = 0; v < summary.views.size(); ++v) {
@@ -255,7 +254,7 @@ void print_summary(const ViewSummary& summary, const std::string& rows, const ch
   }
 
   constexpr std::size_t kShown = 20;
-  fmt::print("\naccuracy by the views that items have\n");
+  fmt::print("\naccuracy by available views\n");
   TextTable patterns({"with only", "items", "AP"});
   for (std::size_t k = 0; k < summary.patterns.size() && k < kShown; ++k)
     patterns.add({join(summary.patterns[k].views, ", "), std::to_string(summary.patterns[k].items),
@@ -301,14 +300,14 @@ void check_flags(const ExplainFlags& flags, Options& options) {
   if (flags.summary && !flags.out.empty() && !flags.out.ends_with(".json") && !is_stream_path(flags.out))
     fail(Exit::usage, "{}: a summary is written as .json", flags.out);
   if (flags.summary && given("top") && (flags.json || !flags.out.empty()))
-    fail(Exit::usage, "--top has no effect: the document of --summary holds all tags");
+    fail(Exit::usage, "--top has no effect: the document of --summary contains all tags");
   check_named_form(flags.source.path, flags.source.read.format, "format");
   if (is_item_stream(flags.source.path, flags.source.read.format)) {
     if (flags.summary)
-      fail(Exit::usage, "{}: lines that come in have no labels, and --summary compares with them",
+      fail(Exit::usage, "{}: lines from a stream have no labels, and --summary compares with them",
            flags.source.path);
     if (!flags.source.folds.empty())
-      fail(Exit::usage, "{}: lines that come in have no folds; --folds needs a data set", flags.source.path);
+      fail(Exit::usage, "{}: lines from a stream have no folds; --folds needs a data set", flags.source.path);
   } else if (!flags.summary) {
     for (const char* name : {"label-code", "blank-means", "label-file"})
       if (given(name) && !flags.source.read.label_file.ends_with(".xml"))
@@ -323,7 +322,7 @@ void check_flags(const ExplainFlags& flags, Options& options, const Model& model
   for (const char* name : {"orders", "seed"})
     if (given(name) && views <= flags.exact_views)
       fail(Exit::usage,
-           "--{} has no effect: the model has {} views, and up to {} every order is counted (--exact-views)",
+           "--{} has no effect: the model has {} views, and with up to {} all orders are used (--exact-views)",
            name, views, flags.exact_views);
   const std::int64_t usual = ExplainFlags().exact_views;
   if (given("exact-views") && views <= std::min(flags.exact_views, usual))
@@ -331,10 +330,10 @@ void check_flags(const ExplainFlags& flags, Options& options, const Model& model
          flags.exact_views, views, usual);
   std::string why;
   if (base_of(model, flags.options(), &why) == Base::model && flags.base == "prior") {
-    if (given("base")) fail(Exit::mismatch, "{}: --base prior is not to be had: {}", flags.model, why);
+    if (given("base")) fail(Exit::mismatch, "{}: --base prior is not available: {}", flags.model, why);
     if (!flags.quiet)
       fmt::print(stderr,
-                 "{}: explanations begin at the model's own output without views (--base model): {}\n",
+                 "{}: explanations use the model's output without views as their base (--base model): {}\n",
                  flags.model, why);
   }
 }
@@ -444,9 +443,9 @@ int explain(const Arguments& arguments) {
   flags.declare(options);
   parse_or_help(
       options, arguments, "explain",
-      "Says which view drove which tag: for each item and tag the Shapley value of every view that the item "
-      "has.\n"
-      "The values add up to the score less the base, which is the tag's share in training (see --base).",
+      "Shows which view drove which tag: for each item and tag, the Shapley value of every view that the item "
+      "has. The values add up to the score minus the base, which is the tag's frequency in training (see "
+      "--base).",
       "  lacuna explain photos.safetensors new.npz --top 3\n"
       "  lacuna explain photos.safetensors - --out - < items.jsonl\n"
       "  lacuna explain photos.safetensors new.npz --out why.csv\n"

@@ -19,7 +19,7 @@ int export_model(const Arguments& arguments) {
   options.add("out", out, "the ONNX file to write").positional().metavar("OUT.onnx").required();
   parse_or_help(
       options, arguments, "export",
-      "Writes a trained network as an ONNX file (opset 17). The preparation of the views is inside. Inputs\n"
+      "Writes a trained network as an ONNX file (opset 17), including the preparation of the views. Inputs "
       "are the views by name; a row of NaN is a missing view. Outputs are scores, probabilities, decided.",
       "  lacuna export photos.safetensors photos.onnx\n");
   if (!out.ends_with(".onnx"))

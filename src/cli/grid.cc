@@ -66,7 +66,7 @@ int bench_slurm(const Arguments& arguments) {
   SlurmOptions slurm;
   std::string experiment;
   Options options;
-  options.add("experiment", experiment, "what to run, with its own options behind it")
+  options.add("experiment", experiment, "the experiment to run, followed by its options")
       .positional()
       .metavar("EXPERIMENT")
       .choices(names)
@@ -80,12 +80,9 @@ int bench_slurm(const Arguments& arguments) {
   std::erase_if(options.all(), [](const Option& one) { return one.name == "shard" || one.name == "resume"; });
   parse_or_help(
       options, arguments, "bench slurm",
-      "Prints a script for Slurm's sbatch that works an experiment off as an array of tasks in one shared "
-      "folder. Each\n"
-      "task gets a part of the cells; the time and memory that it asks for come from the estimate that "
-      "--dry-run prints,\n"
-      "for the threads of --threads. Nothing is run. Relative paths are those of the folder where this is "
-      "called.",
+      "Prints a script for Slurm's sbatch that runs an experiment as an array of tasks in one shared folder. "
+      "Each task gets a part of the cells; the requested time and memory come from the estimate of --dry-run, "
+      "for the number of --threads. Nothing is run. Relative paths are relative to the current folder.",
       "  lacuna bench slurm table --data corel5k.mat --out results --threads 4 > table.sbatch\n"
       "  sbatch --partition=short table.sbatch\n"
       "  lacuna bench status results\n");
@@ -121,18 +118,16 @@ int bench_status(const Arguments& arguments) {
       .positional()
       .metavar("DIR")
       .required();
-  options.add("json", json, "one JSON document");
+  options.add("json", json, "print one JSON document");
   parse_or_help(
       options, arguments, "bench status",
-      "How far the experiments of a folder are: cells done, running (where, by which process, for how "
-      "long),\n"
-      "failed (with the error) and stale (their process is gone; the next one that comes by takes them "
-      "on),\n"
-      "cells an hour, time left. It reads the folder alone, from any machine that has it.",
+      "Shows the progress of the experiments in a folder: cells done, running (where, in which process, for "
+      "how long), failed (with the error) and stale (their process is gone; the next process takes them "
+      "over), cells per hour, time left. It reads only the folder, from any machine that has it.",
       "  lacuna bench status results\n"
       "  lacuna bench status results --json | jq .seconds_left\n");
   if (!std::filesystem::is_directory(directory + "/experiments"))
-    fail(Exit::usage, "{} holds no experiments; lacuna bench makes them", directory);
+    fail(Exit::usage, "{} contains no experiments; lacuna bench makes them", directory);
   const GridStatus status = grid_status(CellStore(directory));
   if (json)
     fmt::print("{}\n", status.json().dump(1));

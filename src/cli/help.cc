@@ -15,21 +15,21 @@ struct Meaning {
   const char *name, *text;
 };
 constexpr Meaning kExitCodes[] = {
-    {"0", "all went well"},
-    {"1", "it failed: some cells of an experiment, a file that cannot be written, memory"},
-    {"2", "the command line or a setting is wrong"},
-    {"3", "a file is broken or does not hold what it should"},
-    {"4", "model and data do not fit together"},
-    {"5", "training diverged: a loss is no longer a number"},
-    {"130, 143", "interrupted (SIGINT, SIGTERM); what can be resumed was saved"},
+    {"0", "success"},
+    {"1", "failure: some cells of an experiment, a file that cannot be written, out of memory"},
+    {"2", "the command line or a setting is invalid"},
+    {"3", "a file is damaged or has unexpected contents"},
+    {"4", "model and data do not match"},
+    {"5", "training diverged: a loss became NaN"},
+    {"130, 143", "interrupted (SIGINT, SIGTERM); a checkpoint was saved where one is possible"},
 };
 constexpr Meaning kEnvironment[] = {
     {"LACUNA_ISA",
-     "instructions of the products (lacuna doctor lists what runs here) instead of the best ones"},
-    {"COLUMNS", "width that help and progress are fitted to, instead of the terminal's"},
-    {"NAME", "any variable that the folder of a dataset.toml names as ${NAME}"},
+     "instruction set of matrix products, instead of the best one (lacuna doctor lists those available)"},
+    {"COLUMNS", "width of help and progress, instead of the terminal's"},
+    {"NAME", "any variable that a dataset.toml refers to as ${NAME}"},
 };
-constexpr const char* kAbout = "lacuna: tags for items with missing views and missing labels";
+constexpr const char* kAbout = "lacuna: multi-label learning with missing views and unknown labels";
 
 template <std::size_t N>
 std::string meanings(const Meaning (&list)[N], std::size_t width) {
@@ -228,7 +228,7 @@ std::string man_page(const Declaration& d, const std::string& summary) {
 std::string man_overview() {
   std::string text = man_head("lacuna");
   text +=
-      ".SH NAME\nlacuna \\- tags for items with missing views and missing labels\n.SH SYNOPSIS\n.B "
+      ".SH NAME\nlacuna \\- multi-label learning with missing views and unknown labels\n.SH SYNOPSIS\n.B "
       "lacuna\n.I VERB\n"
       "[options]\n.SH DESCRIPTION\nLearns to tag items that are described by several feature sets (views), "
       "when "

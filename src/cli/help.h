@@ -1,4 +1,4 @@
-// What the program says about itself: help, man pages and completion, all from the declarations of the verbs.
+// Help, man pages and shell completion, all generated from the declarations of the verbs.
 #pragma once
 
 #include <string>
@@ -29,7 +29,7 @@ std::string man_page(const Declaration& verb, const std::string& summary);  // t
 std::string man_overview();
 std::string man_name(const std::string& verb);  // "lacuna-data-inspect"
 
-// What could stand at the place of the last word, one a line, behind a tab what it is. Nothing where a file or a value
+// What could stand at the place of the last word, one per line, behind a tab what it is. Nothing where a file or a value
 // of the user's own belongs.
 std::string completions(const Arguments& words);
 

@@ -79,8 +79,8 @@ nlohmann::json graph_json(const std::vector<std::string>& names, const LabelGrap
 
 void print_graph(const std::vector<std::string>& names, const LabelGraph& graph) {
   fmt::print(
-      "\nlabels that go together, or exclude each other (shrunk correlation; --json has all pairs):\n");
-  TextTable table({"label", "and", "correlation", "rows with both", "expected", "rows that know both"});
+      "\nlabels that go together, or exclude each other (shrunken correlation; --json has all pairs):\n");
+  TextTable table({"label", "and", "correlation", "rows with both", "expected", "rows with both known"});
   std::size_t shown = 0;
   for (const auto& [a, b] : pairs_by_strength(graph)) {
     if (shown++ == kShownRows) break;
@@ -148,7 +148,7 @@ void print_preparation(const Report& r) {
 }
 
 void print_labels(const Report& r) {
-  fmt::print("\n{} labels, {:.4f} known positives a row, {} of the cells unknown\n", r.labels.size(),
+  fmt::print("\n{} labels, {:.4f} known positives per row, {} of the cells unknown\n", r.labels.size(),
              r.cardinality, share_text(r.unknown));
   std::vector<const LabelCount*> order;
   for (const auto& label : r.labels) order.push_back(&label);
@@ -179,7 +179,7 @@ void print_text(const Report& r) {
     print_preparation(r);
   }
   if (!r.labels.empty()) print_labels(r);
-  fmt::print("\n{}\n", r.advice.empty() ? "nothing here will hurt" : "what will hurt:");
+  fmt::print("\n{}\n", r.advice.empty() ? "no problems found" : "likely problems:");
   for (const auto& line : r.advice) fmt::print("  - {}\n", line);
 }
 
@@ -214,12 +214,13 @@ int data_inspect(const Arguments& arguments) {
   options.add("path", path, "data set").positional().metavar("PATH").required();
   options.add("json", json, "print one JSON document");
   options.add("label-graph", label_graph,
-              "also how labels go together, counted on the rows that know both of a pair");
-  options.add("report", page, "a page with pictures of it").metavar("FILE.html").needs("label-graph");
-  options.add("check", check, "of a native folder: compare every block with its checksum first");
+              "also which labels go together, counted on rows in which both are known");
+  options.add("report", page, "write a page with charts").metavar("FILE.html").needs("label-graph");
+  options.add("check", check, "native folder: verify the checksum of every block first");
   read.declare(options);
   parse_or_help(options, arguments, "data inspect",
-                "Shows what is in a data set: rows, views, gaps, labels, and in plain words what will hurt.",
+                "Shows what a data set contains: rows, views, gaps, labels, and in plain words its likely "
+                "problems.",
                 "  lacuna data inspect photos.npz\n"
                 "  lacuna data inspect corel5k_six_view.mat --json\n"
                 "  lacuna data inspect photos.npz --label-graph --report labels.html\n");

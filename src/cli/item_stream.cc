@@ -12,7 +12,7 @@
 #include "base/text.h"
 #include "base/threads.h"
 #include "cli/text_out.h"
-#include "data/forms.h"
+#include "data/formats.h"
 #include "data/jsonl.h"
 #include "data/text_file.h"
 
@@ -44,13 +44,13 @@ bool is_json_name(const std::string& path) {
   return ending == ".jsonl" || ending == ".ndjson";
 }
 
-std::string form_of(const std::string& path, const std::string& from, char first, const std::string& name) {
+std::string format_of(const std::string& path, const std::string& from, char first, const std::string& name) {
   if (from != "auto") return from;
   if (ending_of(path) == ".tsv") return "tsv";
   if (first == '[')
     fail(Exit::data,
-         "{}: begins with '[': a JSON document, where one object a line is read (jq -c '.[]' makes lines of "
-         "a list)",
+         "{}: begins with '[': a JSON document, but one object per line is expected (jq -c '.[]' converts a "
+         "list)",
          name);
   return first == '{' ? "jsonl" : "csv";
 }
@@ -66,7 +66,7 @@ void check_named_form(const std::string& path, const std::string& from, const ch
   if (from == "auto" || is_stream_path(path)) return;
   const std::string ending = ending_of(path);
   std::string named = is_json_name(path) ? "jsonl" : ending == ".tsv" ? "tsv" : "";
-  for (const FileForm& form : forms())
+  for (const FileFormat& form : file_formats())
     if (named.empty() && std::ranges::find(form.endings, ending) != form.endings.end()) named = form.name;
   if (!named.empty() && named != from)
     fail(Exit::usage, "{}: its name says {}, --{} says {}; omit --{}, or rename the file", path, named, flag,
@@ -88,21 +88,21 @@ ItemStream::ItemStream(Settings settings, const Model& model)
       stream_(fd_, name_, longest_line(views_, told_labels(settings_, model))),
       block_(views_, std::min(kMostRows, ItemBlock::rows_for(views_, kBlockBytes)),
              told_labels(settings_, model)) {
-  form_ = form_of(settings_.path, settings_.read.format, stream_.peek(), name_);
+  form_ = format_of(settings_.path, settings_.read.format, stream_.peek(), name_);
   if (form_ != "jsonl" && form_ != "csv" && form_ != "tsv")
-    fail(Exit::usage, "{}: a stream holds jsonl, csv or tsv, not {}", name_, form_);
+    fail(Exit::usage, "{}: a stream contains jsonl, csv or tsv, not {}", name_, form_);
   if (settings_.labels && form_ != "jsonl")
     fail(Exit::usage,
-         "{}: columns of a stream are the model's views; --known-labels needs lines of JSON "
-         "({{\"views\": ..., \"labels\": {{\"name\": 1}}}}) or a data set",
+         "{}: columns of a stream are the model's views; --known-labels needs JSON lines ({{\"views\": ..., "
+         "\"labels\": {{\"name\": 1}}}}) or a data set",
          name_);
   for (const auto& option : settings_.given) {
     if (option == "from" || option == "format" || option == "empty") continue;
     const bool of_tables = option == "header" || option == "id-column";
     if (of_tables && form_ != "jsonl") continue;
     fail(Exit::usage, "{}: --{} has no effect on {}", name_, option,
-         of_tables ? "lines of JSON, whose items name their id and their views"
-                   : "lines that come in; it is for data sets. In a stream columns are matched by name, or "
+         of_tables ? "JSON lines, whose items name their id and their views"
+                   : "lines from a stream; it is for data sets. In a stream columns are matched by name, or "
                      "in order");
   }
   if (form_ != "jsonl") open_table();
@@ -157,8 +157,8 @@ void ItemStream::settle(std::size_t i) {
       if (decimal_line_ == lines_[i].number) decimal_ = 0;  // it has both
       errors_[i] =
           decimal_ == 0
-              ? std::string("has numbers with decimal commas and others with points, so that neither is sure")
-              : fmt::format("has a decimal {}, and line {} a decimal {}, so that neither is sure",
+              ? std::string("has numbers with decimal commas and others with points, so neither is certain")
+              : fmt::format("has a decimal {}, and line {} a decimal {}, so neither is certain",
                             decimal_ == CsvItems::kPoint ? "comma" : "point", decimal_line_,
                             decimal_ == CsvItems::kPoint ? "point" : "comma");
       block_.clear_row(i);

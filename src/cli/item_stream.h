@@ -1,5 +1,5 @@
-// Items that come in line by line, as JSON, CSV or TSV, from a pipe, a terminal or a file: what is there is read
-// together, before more is waited for. The verbs that take such lines as DATA share this.
+// Items that arrive line by line, as JSON, CSV or TSV, from a pipe, a terminal or a file. Lines that are available are
+// read together before more are awaited. Shared by all verbs that take such lines as DATA.
 #pragma once
 
 #include <optional>
@@ -44,7 +44,7 @@ class ItemStream {
   std::size_t size() const { return lines_.size(); }  // of this block; bad lines are in it, as rows without views
   const ItemBlock& block() const { return block_; }
   Dataset dataset() const { return block_.dataset(size(), name_); }
-  Matrix<std::int8_t> known() const;  // (size, labels) what they tell; empty where nobody asks
+  Matrix<std::int8_t> known() const;  // (size, labels) known labels; empty if not requested
   const std::string& error(std::size_t i) const { return errors_[i]; }  // empty where the line is an item
   std::size_t line(std::size_t i) const { return lines_[i].number; }
 

@@ -13,9 +13,9 @@ KnownLabels::KnownLabels(const Selection& selection, const Model& model, const s
   const auto& names = selection.data->label_names;
   if (selection.data->labels.empty())
     fail(Exit::mismatch,
-         "{}: has no labels, so --known-labels has nothing to go by; say which columns hold them "
-         "(--label-columns, --tags-column, --label-file; of .h5ad and .h5mu first lacuna data convert {} NEW "
-         "--labels COLUMN)",
+         "{}: has no labels, so --known-labels has no effect; name their columns (--label-columns, "
+         "--tags-column, --label-file; for .h5ad and .h5mu first use lacuna data convert {} NEW --labels "
+         "COLUMN)",
          path, path);
   for (const auto& label : model.label_names())
     column_.push_back(static_cast<std::size_t>(std::ranges::find(names, label) - names.begin()));
@@ -30,7 +30,7 @@ KnownLabels::KnownLabels(const Selection& selection, const Model& model, const s
   std::vector<std::string> shown;
   for (std::size_t k = 0; k < std::min(unknown.size(), kNamed); ++k)
     shown.push_back(fmt::format("'{}'{}", unknown[k], did_you_mean(unknown[k], model.label_names())));
-  notes_.push_back(fmt::format("{} of its {} labels are left aside, the model does not know them: {}{}",
+  notes_.push_back(fmt::format("{} of its {} labels are ignored, the model does not have them: {}{}",
                                unknown.size(), names.size(), join(shown, ", "),
                                unknown.size() > kNamed ? ", ..." : ""));
 }
@@ -49,7 +49,7 @@ std::vector<std::string> check_label_links(const Model& model, const std::string
   if (!links.learned())
     fail(
         Exit::mismatch,
-        "{}: the model has not learned what known labels say about others: that takes validation rows with "
+        "{}: the model has not learned how known labels inform others: that requires validation rows with "
         "known labels (--hold-out above 0) and 2 to {} labels, and models of version 0.1 have none; train it "
         "again, or omit --known-labels",
         path, LabelLinks::kMostLabels);

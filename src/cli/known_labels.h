@@ -1,4 +1,4 @@
-// Labels that a data set tells of its items, for predictions of the others.
+// Known labels of the items of a data set, which inform the predictions of the others.
 #pragma once
 
 #include <string>
@@ -12,7 +12,7 @@ namespace lacuna::cli {
 class KnownLabels {
  public:
   // Labels are matched by name. Exit::mismatch if the data has none that the model knows; labels that the model does not
-  // know are left aside, and told. The selection must outlive this.
+  // know are ignored, with a note. The selection must outlive this.
   KnownLabels(const Selection& selection, const Model& model, const std::string& path);
 
   const std::vector<std::string>& notes() const { return notes_; }

@@ -28,12 +28,21 @@ std::string peek(const Arguments& arguments, const std::string& name) {
   return found;
 }
 
-// "Presets: repaired, authors and paper of mtd; ...", the default of each first.
+// "Presets, the default first: repaired, authors, paper (mtd); default, original (cdmm, lvsl); ..."
 std::string presets_text() {
+  std::vector<std::pair<std::string, std::vector<std::string>>> methods_of;  // by their presets
+  for (const auto& name : method_names()) {
+    const std::string presets = join(make_method(name)->presets(), ", ");
+    if (presets.empty()) continue;
+    const auto at = std::ranges::find(methods_of, presets, &decltype(methods_of)::value_type::first);
+    if (at == methods_of.end())
+      methods_of.emplace_back(presets, std::vector{name});
+    else
+      at->second.push_back(name);
+  }
   std::vector<std::string> parts;
-  for (const auto& name : method_names())
-    if (const auto presets = make_method(name)->presets(); !presets.empty())
-      parts.push_back(fmt::format("{} of {}", join(presets, ", "), name));
+  for (const auto& [presets, names] : methods_of)
+    parts.push_back(fmt::format("{} ({})", presets, join(names, ", ")));
   return "Presets, the default first: " + join(parts, "; ") + ".";
 }
 
@@ -63,23 +72,23 @@ void LearningFlags::declare(Options& o) {
   source.declare(o);
   const auto group = o.group("learning");
   o.add("method", method,
-        "which method learns (lacuna methods tells more); a preset that only one method has selects it")
+        "the method (see lacuna methods); a preset that only one method has selects it")
       .choices(method_names())
       .common();
-  o.add("preset", preset, "a named set of the method's settings; single settings come after it")
+  o.add("preset", preset, "a named set of the method's settings; other settings override it")
       .metavar("NAME")
       .common();
   o.add("hold-out", hold_out,
         "without folds: share of the rows held out for selection, calibration and thresholds")
       .range(0, .9)
       .excludes("folds");
-  o.add("seed", seed, "all random numbers follow from it").common();
-  o.add("threads", threads, "threads, 0 = all; the result does not depend on it").range(0, 1024).common();
-  o.add("device", device, "where networks compute: auto (a GPU if one can be used), cpu, cuda or cuda:N")
+  o.add("seed", seed, "seed of all random numbers").common();
+  o.add("threads", threads, "threads, 0 = all; does not change the result").range(0, 1024).common();
+  o.add("device", device, "device of networks: auto (a GPU if available), cpu, cuda or cuda:N")
       .metavar("DEVICE")
       .common();
   o.add("set", set, "a setting by its name, as in a config file; may be repeated").metavar("KEY=VALUE");
-  o.add("config", config, "settings from a TOML file; the command line comes after it").metavar("FILE");
+  o.add("config", config, "settings from a TOML file; the command line overrides it").metavar("FILE");
   o.add("print-config", print_config, "print all settings as a config file and stop");
 }
 
@@ -147,7 +156,7 @@ LearningRows rows_to_learn(const LearningFlags& flags, const Source& source) {
                           : learning_rows(select_all(source.data()), flags.hold_out, flags.seed);
   if (rows.without_view > 0)
     tell(flags.source.path,
-         {fmt::format("{} of {} rows have no view: nothing is learned from them, and no figure counts them",
+         {fmt::format("{} of {} rows have no view: they are not used in training or in any figure",
                       rows.without_view, rows.without_view + rows.learn.rows.size() + rows.val.rows.size())});
   return rows;
 }

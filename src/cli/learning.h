@@ -1,5 +1,5 @@
-// What the verbs that learn (train, tune) have in common: the method and its settings as flags, the rows to
-// learn from and to select on, and a fingerprint of all that decides the result.
+// Shared by the verbs that learn (train, tune): the method and its settings as flags, the training and validation
+// rows, and a fingerprint of everything that determines the result.
 #pragma once
 
 #include <nlohmann/json.hpp>

@@ -75,7 +75,7 @@ void print_rates(const Flags& flags, const Dataset& data, const Folds& folds, co
 int data_mask(const Arguments& arguments) {
   Flags flags;
   Options options;
-  options.add("data", flags.data, "data set to hide parts of").positional().metavar("DATA").required();
+  options.add("data", flags.data, "data set to draw gaps for").positional().metavar("DATA").required();
   options.add("out", flags.out, "folds file: .npz, or .mat in the authors' layout")
       .positional()
       .metavar("OUT")
@@ -85,17 +85,16 @@ int data_mask(const Arguments& arguments) {
     if (rule != "data" && rule != "out") options.find(rule)->excludes("from");
   options
       .add("from", flags.from,
-           "draw nothing: take the folds of this file, show their rates, write them to OUT")
+           "draw nothing: check the folds of this file, show their rates, write them to OUT")
       .metavar("FILE");
   options.add("json", flags.json, "print one JSON document");
   flags.read.declare(options);
   parse_or_help(
       options, arguments, "data mask",
-      "Builds incomplete data by the paper's protocol: every view loses exactly its share of instances, "
-      "nobody\n"
-      "loses all views, every label loses its share of known positives and of known negatives, and the rows "
-      "get\n"
-      "a random order that is cut into train, val and test. The data stay as they are; OUT holds the gaps.",
+      "Draws gaps and splits by the paper's protocol. Every view loses exactly its share of instances, but no "
+      "item loses all views; every label loses its share of known positives and of known negatives; and the "
+      "rows get a random order that is cut into train, val and test. The data stay as they are; OUT contains "
+      "the gaps.",
       "  lacuna data mask photos.npz folds.npz\n"
       "  lacuna data mask photos.npz folds.mat --missing-views .3 --missing-labels .7 --repeats 5 --seed 7\n"
       "  lacuna data mask corel5k_six_view.mat folds.npz --from their_folds.mat\n");

@@ -22,7 +22,8 @@ MemberFolder::MemberFolder(std::string folder, const nlohmann::json& fingerprint
     const auto was = nlohmann::json::parse(read_text(path), nullptr, false);
     if (was != fingerprint)
       fail(Exit::usage,
-           "{}: holds members of another training: {}; use the same settings and data, or remove the folder",
+           "{}: contains members of another training: {}; use the same settings and data, or remove the "
+           "folder",
            folder_, differences(was.is_object() ? was : nlohmann::json::object(), fingerprint));
   }
   claims_.sweep();

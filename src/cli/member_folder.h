@@ -1,7 +1,7 @@
-// The members of an ensemble that several processes learn together (`lacuna train --share`):
-//   MODEL.members/training.json           what is learned, by all that decides it: another training is refused
-//   MODEL.members/memberK.safetensors     a member that is done
-//   MODEL.members/claims/                 who works on which (experiments/claims.h)
+// The members of an ensemble that several processes train together (`lacuna train --share`):
+//   MODEL.members/training.json           everything that determines the result: another training is refused
+//   MODEL.members/memberK.safetensors     a finished member
+//   MODEL.members/claims/                 which process works on which member (experiments/claims.h)
 #pragma once
 
 #include <map>

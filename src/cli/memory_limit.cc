@@ -20,14 +20,12 @@ void MemoryFlags::declare(Options& options) {
   const auto group = options.group("running");
   options
       .add("memory-limit", limit,
-           "train within so much memory (2G, 800M): prepared rows go to MODEL.prepared and are read from "
-           "there "
-           "in large pieces; DATA is a native folder")
+           "train within this much memory (2G, 800M): prepared rows go to MODEL.prepared and are read in "
+           "large blocks; DATA is a native folder")
       .metavar("SIZE");
   options
       .add("prepared", prepared,
-           "with --memory-limit: keep prepared rows in this folder, for the next training with the same rows "
-           "and "
+           "with --memory-limit: keep the prepared rows in this folder and reuse them for the same rows and "
            "preparation")
       .metavar("DIR")
       .needs("memory-limit");

@@ -1,4 +1,4 @@
-// lacuna train --memory-limit: training on more rows than memory holds.
+// lacuna train --memory-limit: training on more rows than fit into memory.
 #pragma once
 
 #include <cstdint>

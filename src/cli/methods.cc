@@ -49,10 +49,9 @@ void print_all() {
   }
   std::fputs(table.text().c_str(), stdout);
   std::fputs(
-      "\nA method without several views runs once per view, the best view by validation; one without missing "
-      "views\n"
-      "gets the view's mean in their place, one without missing labels a 0. `lacuna methods NAME` lists "
-      "settings.\n",
+      "\nA method without several views runs once per view, and the best view on validation is kept. For one "
+      "without missing\nviews they are filled with the view's mean; for one without missing labels they count "
+      "as 0. `lacuna methods NAME`\nlists settings.\n",
       stdout);
 }
 
@@ -88,7 +87,7 @@ int methods(const Arguments& arguments) {
       .suggest(method_names());
   options.add("json", json, "print one JSON document");
   parse_or_help(options, arguments, "methods",
-                "Lists the methods, what each can do by itself, and their settings.",
+                "Lists the methods, what each of them supports, and their settings.",
                 "  lacuna methods\n  lacuna methods naim3l\n");
   if (json) {
     auto list = nlohmann::json::array();

@@ -33,19 +33,18 @@ double unknown_share(const Selection& rows) {
 
 std::string decision_words(const Model& model) {
   if (model.calibration().empty())
-    return "A label counts as given where the method itself decides so; 1-HL and F1, here and label by "
-           "label, are of these "
+    return "Labels are decided by the method's own rule; 1-HL and F1, here and per label, use these "
            "decisions.";
   const Aim& aim = model.calibration().aim();
   const std::string rule =
       aim.kind == Aim::Kind::top
-          ? fmt::format("the {} best labels of an item are given", aim.count)
+          ? fmt::format("the {} best labels of an item are assigned", aim.count)
           : fmt::format(
-                "a label is given where its score exceeds the label's threshold, chosen on these rows for {}",
+                "a label is assigned if its score exceeds the label's threshold, chosen on these rows for {}",
                 aim.kind == Aim::Kind::f1 ? "F1" : fmt::format("a precision of {}", aim.precision));
   return fmt::format(
-      "One rule decides throughout this page, the one of lacuna predict --labels: {}. 1-HL and F1, here and "
-      "label by label, are of these decisions.",
+      "One rule decides throughout this page, that of lacuna predict --labels: {}. 1-HL and F1, here and per "
+      "label, use these decisions.",
       rule);
 }
 
@@ -71,9 +70,8 @@ void describe_validation(const Model& model, const Selection& learn, const Selec
   page.floor = floor_metrics(learn, val, truth);
   page.decision = decision_words(model);
   page.caution =
-      "These rows also chose the epoch that is kept, the thresholds and the calibration, so what is said of "
-      "them is "
-      "somewhat too good. Rows that had no say are fair: lacuna evaluate on a test part.";
+      "These rows also chose the epoch, the thresholds and the calibration, so their figures are slightly "
+      "optimistic. For unbiased figures use lacuna evaluate on a test part.";
   page.details =
       prediction_details(scores, truth, decided, model.label_names(), model.method().traits().probabilities);
   try {
@@ -103,14 +101,14 @@ void write_model_page(const std::string& path, const TrainingFacts& facts, const
       {"model", document["model"].get<std::string>()},
       {"method", traits.title + (model.preset().empty() ? "" : ", preset " + model.preset())},
       {"data", facts.data},
-      {"rows", fmt::format("{} to learn from, {} for validation", learn.rows.size(), val.rows.size())},
-      {"labels", fmt::format("{}; of those to learn from {} are unknown", learn.data->label_count(),
+      {"rows", fmt::format("{} for training, {} for validation", learn.rows.size(), val.rows.size())},
+      {"labels", fmt::format("{}; {} of the training ones are unknown", learn.data->label_count(),
                              percent(unknown_share(learn)))},
       {"protocol",
        document["protocol"].get<std::string>() + (model.notes().contains("leaks") ? ", which leaks" : "")},
       {"seed", document["seed"].dump()},
       {"parameters", count_text(model.method().parameters())},
-      {"effects of views begin at", base_of(model, {}) == Base::prior ? "the labels' shares in training"
+      {"base of the effects of views", base_of(model, {}) == Base::prior ? "the label frequencies in training"
                                                                       : "the model's output without views"},
       {"time", duration_text(document["seconds"])}};
   for (std::size_t v = 0; v < learn.data->views.size(); ++v)

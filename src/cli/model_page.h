@@ -1,5 +1,5 @@
-// The page about a model that was just trained: what it learned from, how good it is on its validation rows, how it
-// decides (lacuna train --report).
+// The page about a newly trained model: its training data, its metrics on the validation rows, its decision rule
+// (lacuna train --report).
 #pragma once
 
 #include <nlohmann/json.hpp>

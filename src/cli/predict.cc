@@ -26,9 +26,9 @@ namespace lacuna::cli {
 void PredictFlags::declare(Options& o) {
   o.add("model", model, "a model file written by lacuna train").positional().metavar("MODEL").required();
   o.add("labels", labels,
-        "the labels that are decided instead of scores: names in text, 1 and 0 in .npy and .npz");
+        "decided labels instead of scores: names in text, 1 and 0 in .npy and .npz");
   source.declare(o);
-  o.find("data")->help = "data set, or - for lines of JSON, CSV or TSV from standard input";
+  o.find("data")->help = "data set, or - for JSON lines, CSV or TSV from standard input";
   o.find("protocol")->needs("folds");
   // Otherwise labels are not read: what their numbers mean makes no difference.
   source.read.needs_labels = false;
@@ -36,9 +36,9 @@ void PredictFlags::declare(Options& o) {
   // --format is what is written here, as everywhere in pipes; what is read is --from.
   Option& from = *o.find("format");
   from.name = "from";
-  from.help = "form of the data, where its name or its first character does not tell";
+  from.help = "format of the data, if its name or first character does not say";
   for (const char* form : {"jsonl", "tsv"}) from.allowed.push_back(form);
-  o.add("part", part, "with folds: which rows to score, in the fold's order")
+  o.add("part", part, "with folds: which rows to score, in the order of the fold")
       .choices({"train", "val", "test", "all"})
       .needs("folds");
   o.add("out", out, "scores as .csv, .tsv, .jsonl, .npy or .npz; - is standard output")
@@ -46,39 +46,34 @@ void PredictFlags::declare(Options& o) {
       .required();
   o.add(
        "format", format,
-       "form of the text: jsonl, csv or tsv (a column a label), long (id, rank, label, score or probability, "
-       "decided); auto: by "
-       "the name of SCORES, or as the input")
+       "text format: jsonl, csv or tsv (one column per label), long (id, rank, label, score or probability, "
+       "decided); auto: by the name of SCORES, or as the input")
       .choices({"auto", "jsonl", "csv", "tsv", "long"});
-  o.add("top", top, "names of the K best labels of each item instead of scores").range(0, 1e6).metavar("K");
+  o.add("top", top, "the K best labels of each item instead of all scores").range(0, 1e6).metavar("K");
   o.add("labels-by", labels_by,
-        "who decides: the model's thresholds (chosen on validation), or the method by itself, as metrics of "
-        "the paper "
-        "want it")
+        "what decides: the model's thresholds (chosen on validation), or the method's own rule, as in the "
+        "paper's metrics")
       .choices({"thresholds", "method"});
-  o.add("threshold", threshold, "larger scores are decided; -1 = see --labels-by")
+  o.add("threshold", threshold, "larger scores are decided positive; -1 = see --labels-by")
       .range(-1, 1)
       .excludes("labels-by");
   o.add("calibrated", calibrated,
-        "probabilities calibrated on validation instead of raw scores (metrics of the paper are of raw "
-        "scores)");
+        "probabilities calibrated on validation instead of raw scores (the paper's metrics use raw scores)");
   o.add("known-labels", known_labels,
-        "labels that items tell of themselves are taken as known, and what they say about the others is "
-        "used: the data's "
-        "own labels or tags, or \"labels\" in lines of JSON");
+        "use the labels that items already have to predict the others: the labels or tags of the data, or "
+        "\"labels\" in JSON lines");
   o.add("strict", strict,
-        "a line that cannot be read ends the stream (exit code 3) instead of giving an error object");
+        "a bad line ends the stream (exit code 3) instead of giving an error object");
   o.add("precision", precision,
-        "of a network's products: the model's own setting, f32, or bf16 factors with f32 sums (on CPUs with "
-        "such "
-        "instructions about twice as fast for many rows)")
+        "precision of matrix products: the model's setting, f32, or bf16 with f32 accumulation (about twice "
+        "as fast for many rows on CPUs with bf16 instructions)")
       .choices({"model", "f32", "bf16"});
-  o.add("threads", threads, "threads, 0 = all; the result does not depend on it").range(0, 1024);
-  o.add("device", device, "where networks compute: auto (a GPU if one can be used), cpu, cuda or cuda:N")
+  o.add("threads", threads, "threads, 0 = all; does not change the result").range(0, 1024);
+  o.add("device", device, "device of networks: auto (a GPU if available), cpu, cuda or cuda:N")
       .metavar("DEVICE");
   o.add(kMpi, mpi, "divide the rows among the ranks of MPI, as under mpirun");
-  o.add("json", json, "print what was done as one JSON document");
-  o.add("quiet", quiet, "no summary at the end; notes about how the data was read stay");
+  o.add("json", json, "print one JSON document about the run");
+  o.add("quiet", quiet, "no summary at the end; notes on how the data were read remain");
 }
 
 bool PredictFlags::from_stream() const {
@@ -115,7 +110,7 @@ PredictionStyle prediction_style(const PredictFlags& flags, const std::string& l
     form = ends(".tsv") ? "tsv" : ends(".jsonl") || ends(".ndjson") ? "jsonl" : ends(".csv") ? "csv" : "";
     if (form.empty() && is_stream_path(flags.out)) form = lines_in.empty() ? "csv" : lines_in;
     if (form.empty())
-      fail(Exit::usage, "{}: scores are written as .csv, .tsv, .jsonl, .npy or .npz (or say --format)",
+      fail(Exit::usage, "{}: scores are written as .csv, .tsv, .jsonl, .npy or .npz (or use --format)",
            flags.out);
   }
   PredictionStyle style;
@@ -175,7 +170,7 @@ void check_flags(PredictFlags& flags, Options& options) {
          flags.threshold);
   const bool array = flags.out.ends_with(".npy") || flags.out.ends_with(".npz");
   if (array && flags.format != "auto")
-    fail(Exit::usage, "--format {} is a form of text, {} is an array; omit --format or name another file",
+    fail(Exit::usage, "--format {} is a text format, {} is an array; omit --format or name another file",
          flags.format, flags.out);
   if (array && flags.top > 0)
     fail(Exit::usage, "{}: names of labels are text; --top needs .csv, .tsv or .jsonl", flags.out);
@@ -195,12 +190,12 @@ void check_flags(PredictFlags& flags, Options& options) {
          file);
   if (flags.from_stream()) {
     if (!flags.source.folds.empty() || given("part"))
-      fail(Exit::usage, "{}: lines that come in have no folds; --folds and --part need a data set",
+      fail(Exit::usage, "{}: lines from a stream have no folds; --folds and --part need a data set",
            flags.source.path);
     if (array)
-      fail(Exit::usage, "{}: lines that come in are written as lines (.csv, .tsv, .jsonl or -)", flags.out);
+      fail(Exit::usage, "{}: lines from a stream are written as lines (.csv, .tsv, .jsonl or -)", flags.out);
     if (from != "auto" && from != "jsonl" && from != "csv" && from != "tsv")
-      fail(Exit::usage, "--from {}: a stream holds jsonl, csv or tsv", from);
+      fail(Exit::usage, "--from {}: a stream contains jsonl, csv or tsv", from);
   } else if (flags.strict) {
     fail(Exit::usage, "--strict has no effect: {} is not read as a stream of lines", flags.source.path);
   }
@@ -244,8 +239,8 @@ PredictTally predict_file(const PredictFlags& flags, const Model& model, const R
   const Selection selection = source.part(part_from_name(flags.part));
   if (flags.known_labels && selection.fold != nullptr && !selection.hide_labels)
     fail(Exit::usage,
-         "--known-labels --part {}: with folds the labels of these rows are what is asked for, and would be "
-         "written as their own scores; take --part train, or items without folds",
+         "--known-labels --part {}: with folds the labels of these rows are to be predicted, and would be "
+         "written as their own scores; use --part train, or items without folds",
          flags.part);
   check_ranks(ranks, selection, flags.source.path);
   const std::size_t views = data.views.size();
@@ -338,9 +333,8 @@ int predict(const Arguments& arguments) {
   flags.declare(options);
   parse_or_help(
       options, arguments, "predict",
-      "Scores items with a trained model: a data set, or lines of JSON, CSV or TSV from a pipe. Views may "
-      "be\n"
-      "missing; those that are there are matched by name.",
+      "Scores items with a trained model: a data set, or JSON lines, CSV or TSV from a pipe. Views may be "
+      "missing; present ones are matched by name.",
       "  lacuna predict photos.safetensors new.npz --out scores.csv\n"
       "  lacuna predict photos.safetensors new.npz --top 5 --calibrated --out tags.csv\n"
       "  lacuna predict photos.safetensors - --out - --top 5 < items.jsonl\n"
@@ -351,7 +345,7 @@ int predict(const Arguments& arguments) {
   check_flags(flags, options);
   if (flags.from_stream() && !ranks.alone())
     fail(Exit::usage,
-         "{}: lines that come in are not divided among {} ranks; start one process, or name a data set",
+         "{}: lines from a stream are not divided among {} ranks; start one process, or name a data set",
          flags.source.path, ranks.size());
   if (ranks.leads() && !is_stream_path(flags.out)) check_writable(flags.out);
   set_threads(flags.threads);
@@ -390,7 +384,7 @@ int predict(const Arguments& arguments) {
     fmt::print(stderr, "items without any view, which get no scores: {} of {}\n", tally.without_view,
                tally.items);
   if (flags.known_labels)
-    fmt::print(stderr, "items that tell labels of themselves: {} of {}\n", tally.known, tally.items);
+    fmt::print(stderr, "items with known labels: {} of {}\n", tally.known, tally.items);
   if (tally.bad_lines > 0)
     fmt::print(stderr, "lines that could not be read: {} of {}\n", tally.bad_lines,
                tally.items + tally.bad_lines);

@@ -1,5 +1,4 @@
-// What predicting from a file and from a stream have in common: the flags that say what is written, and how scores
-// become it.
+// Shared by prediction from a file and from a stream: the flags, and the conversion of scores to output.
 #pragma once
 
 #include <string>
@@ -33,7 +32,7 @@ struct PredictFlags {
 Model load_model(const std::string& path, const std::string& precision = "model", bool before_data = true);
 
 // How predictions are written as text; `lines_in` is the form of the input ("jsonl", "csv", "tsv") or empty. Exit::usage
-// where somebody was named to decide and no decision is written.
+// if a decision rule was given but no decision is written.
 PredictionStyle prediction_style(const PredictFlags& flags, const std::string& lines_in);
 
 // Raw scores of a block to what is shown of them.
@@ -46,7 +45,7 @@ class Shown {
   void set(MatrixView<const float> raw, Matrix<std::int8_t> known = {});
   const Matrix<std::int8_t>& known() const { return known_; }
   Matrix<float>& values() { return values_; }                       // scores, or calibrated probabilities
-  const Matrix<std::uint8_t>& decided() const { return decided_; }  // empty where nobody asks for decisions
+  const Matrix<std::uint8_t>& decided() const { return decided_; }  // empty if no decisions are requested
 
  private:
   const PredictFlags& flags_;

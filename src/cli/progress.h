@@ -1,5 +1,4 @@
-// What a person sees while a method learns: a bar that moves on a terminal, plain lines elsewhere, JSON lines
-// on request. Everything goes to stderr.
+// Progress of a fit: a bar on a terminal, plain lines elsewhere, JSON lines on request. Everything goes to stderr.
 #pragma once
 
 #include <string>

@@ -31,11 +31,11 @@ struct RecoverFlags {
         .metavar("MODEL")
         .required();
     source.declare(o);
-    o.find("data")->help = "data set, or - for lines of JSON, CSV or TSV from standard input";
+    o.find("data")->help = "data set, or - for JSON lines, CSV or TSV from standard input";
     o.find("protocol")->needs("folds");
     Option& from = *o.find("format");
     from.name = "from";
-    from.help = "form of the data, where its name or its first character does not tell";
+    from.help = "format of the data, if its name or first character does not say";
     for (const char* form : {"jsonl", "tsv"}) from.allowed.push_back(form);
     o.add(
          "part", part,
@@ -43,19 +43,19 @@ struct RecoverFlags {
         .choices({"train", "val", "test", "all"})
         .needs("folds");
     o.add("out", out,
-          "the filled data set: .npz, .mat, .h5mu, .csv (a folder), otherwise a native folder, which is "
-          "written in a stream; of lines: .jsonl or - (standard output)")
+          "data set to write: .npz, .mat, .h5mu, .csv (a folder), otherwise a native folder, written in a "
+          "stream; for lines: .jsonl or - (standard output)")
         .metavar("FILLED")
         .required();
     o.add("deviations", deviations,
           "also write the standard deviations of the recovered values, as a data set of the same views (0 in "
-          "views that were there); lines of JSON hold them by themselves")
+          "present views); JSON lines always contain them")
         .metavar("FILE");
     o.add("strict", strict,
-          "a line that cannot be read ends the stream (exit code 3) instead of giving an error object");
-    o.add("threads", threads, "threads, 0 = all; the result does not depend on it").range(0, 1024);
-    o.add("json", json, "print one JSON document about it on standard output");
-    o.add("quiet", quiet, "say nothing on stderr");
+          "a bad line ends the stream (exit code 3) instead of giving an error object");
+    o.add("threads", threads, "threads, 0 = all; does not change the result").range(0, 1024);
+    o.add("json", json, "print one JSON document about the run");
+    o.add("quiet", quiet, "print nothing on stderr");
   }
   bool from_stream() const { return is_item_stream(source.path, source.read.format); }
 };
@@ -95,16 +95,16 @@ void check_flags(RecoverFlags& flags, Options& options) {
   if (flags.json && flags.quiet) fail(Exit::usage, "--json and --quiet contradict each other");
   if (flags.from_stream()) {
     if (!lines_out)
-      fail(Exit::usage, "{}: lines that come in are written as lines of JSON (.jsonl or -)", flags.out);
+      fail(Exit::usage, "{}: lines from a stream are written as JSON lines (.jsonl or -)", flags.out);
     if (!flags.deviations.empty())
-      fail(Exit::usage, "--deviations has no effect: lines of JSON hold the deviations beside the views");
+      fail(Exit::usage, "--deviations has no effect: JSON lines contain the deviations next to the views");
     if (!flags.source.folds.empty())
-      fail(Exit::usage, "{}: lines that come in have no folds; --folds needs a data set", flags.source.path);
+      fail(Exit::usage, "{}: lines from a stream have no folds; --folds needs a data set", flags.source.path);
     return;
   }
   if (lines_out)
     fail(Exit::usage,
-         "{}: lines of JSON are written of lines that come in; {} is a data set: name .npz, .mat, .h5mu, "
+         "{}: only lines from a stream are written as JSON lines; {} is a data set: name .npz, .mat, .h5mu, "
          ".csv or a folder",
          flags.out, flags.source.path);
   if (flags.strict)
@@ -223,10 +223,9 @@ int recover(const Arguments& arguments) {
   flags.declare(options);
   parse_or_help(
       options, arguments, "recover",
-      "Fills in the views that items lack, from the views they have, in the columns of the training data, "
-      "with\nstandard deviations. Views that are there are passed on unchanged. The model must keep its "
-      "decoders (lacuna\ntrain --keep-decoders); lacuna show MODEL tells how far off they were on hidden "
-      "views.",
+      "Reconstructs the missing views of items from the present ones, in the columns of the training data, "
+      "with standard deviations. Present views are passed on unchanged. The model needs decoders (lacuna "
+      "train --keep-decoders); lacuna show MODEL prints their error on hidden views.",
       "  lacuna train photos.npz --keep-decoders --out photos.safetensors\n"
       "  lacuna recover photos.safetensors photos.npz --out filled.npz --deviations sd.npz\n"
       "  lacuna recover photos.safetensors new --out filled\n"
@@ -237,7 +236,7 @@ int recover(const Arguments& arguments) {
   const Model model = load_model(flags.model);
   if (model.recovery().empty())
     fail(Exit::mismatch,
-         "{}: keeps no decoders, so that it cannot recover views; train it again with --keep-decoders",
+         "{}: has no decoders, so it cannot recover views; train it again with --keep-decoders",
          flags.model);
   const double begun = clock_seconds();
   const Tally tally = flags.from_stream() ? recover_stream(flags, model) : recover_file(flags, model);
@@ -260,15 +259,15 @@ int recover(const Arguments& arguments) {
     if (view["error"].is_null()) means.push_back(view["name"].get<std::string>());
   if (!means.empty())
     fmt::print(stderr,
-               "recovered as the means of their columns, because other views say nothing about them: {}\n",
+               "recovered as column means, because other views are not informative: {}\n",
                join(means, ", "));
   if (tally.empty_cells > 0)
     fmt::print(stderr,
-               "empty cells in views that are there: {}; they hold the means of the training rows, and their "
+               "empty cells in present views: {}; they contain the means of the training rows, and their "
                "deviations are 0\n",
                count_text(tally.empty_cells));
   if (tally.without_view > 0)
-    fmt::print(stderr, "items without any view, which stay without: {} of {}\n", tally.without_view,
+    fmt::print(stderr, "items without any view, which cannot be recovered: {} of {}\n", tally.without_view,
                tally.items);
   if (tally.bad_lines > 0)
     fmt::print(stderr, "lines that could not be read: {} of {}\n", tally.bad_lines,

@@ -11,8 +11,8 @@ int serve(const Arguments& arguments) {
   server.declare(options);
   parse_or_help(
       options, arguments, "serve",
-      "Answers requests for predictions over HTTP: the Open Inference Protocol v2 at /v2, tags for items at\n"
-      "/v1/suggest, a page to try it at /, counters at /metrics. Ends in order on SIGTERM.",
+      "Serves predictions over HTTP: the Open Inference Protocol v2 at /v2, tags for items at /v1/suggest, a "
+      "page to try it at /, counters at /metrics. SIGTERM shuts it down in order.",
       "  lacuna serve photos.safetensors\n"
       "  lacuna serve photos=best.safetensors songs.safetensors --listen 127.0.0.1:8080\n"
       "  lacuna serve photos.safetensors --listen 0.0.0.0:8080 --token-file tokens\n");

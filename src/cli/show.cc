@@ -24,8 +24,8 @@ struct ShowFlags {
 
   void declare(Options& o) {
     o.add("model", model, "a model file written by lacuna train").positional().metavar("MODEL").required();
-    o.add("all", all, "every label, column name and setting; otherwise the first of each");
-    o.add("json", json, "print one JSON document, which holds everything");
+    o.add("all", all, "every label, column name and setting, instead of the first few");
+    o.add("json", json, "print everything as one JSON document");
   }
 };
 
@@ -53,10 +53,9 @@ void print_validation(const json& record) {
     return;
   }
   fmt::print(
-      "\nvalidation, {} rows; intervals of {} % from resampling them. These rows also chose the epoch, the "
-      "thresholds and the calibration. 1-HL and F1 count the method's own decisions (of networks: scores "
-      "above .5), "
-      "not those of the thresholds.\n",
+      "\nvalidation, {} rows; {} % intervals from resampling them. These rows also chose the epoch, the "
+      "thresholds and the calibration. 1-HL and F1 use the method's own decisions (networks: scores above "
+      ".5), not the thresholds.\n",
       words(record.value("rows", json())), std::lround(100 * record.value("level", .95)));
   TextTable table({"metric", "value", "from", "to"});
   const json intervals = record.value("intervals", json::object());
@@ -71,9 +70,9 @@ void print_validation(const json& record) {
 // One entry per member of an ensemble, or the only one.
 // What --known-labels does with this model.
 std::string links_text(const json& links) {
-  if (links["weight"].get<double>() == 0) return "say nothing about others beyond noise";
+  if (links["weight"].get<double>() == 0) return "do not help with others beyond noise";
   return fmt::format(
-      "speak for others with weight {:g}: AP {:+.3f} ± {:.3f} on validation rows that tell half of theirs",
+      "inform others with weight {:g}: AP {:+.3f} ± {:.3f} on validation rows with half of their labels given",
       links["weight"].get<double>(), links["gain"].get<double>(), links["error"].get<double>());
 }
 
@@ -141,8 +140,8 @@ void print_card(const json& card, const ShowFlags& flags) {
     line("held out", words(training["hold-out"]) + " of the rows, for selection");
   if (training.contains("diverged")) line("diverged", words(training["diverged"]));
   line("protocol", words(card["protocol"]) + (training.contains("leaks") ? ", which leaks" : ""));
-  line("explanations", card["base"] == "prior" ? "begin at the labels' shares in training (--base prior)"
-                                               : "begin at the model's output without views (--base model)");
+  line("explanations", card["base"] == "prior" ? "start from the label frequencies in training (--base prior)"
+                                               : "start from the model's output without views (--base model)");
 
   fmt::print("\n");
   TextTable views({"view", "columns", "names", "preparation"});
@@ -192,8 +191,8 @@ int show(const Arguments& arguments) {
   flags.declare(options);
   parse_or_help(
       options, arguments, "show",
-      "Shows what is in a model: method, views, labels with thresholds and calibration, preparation, what it "
-      "was\ntrained on, and how it did on its validation rows.",
+      "Shows what a model contains: method, views, labels with thresholds and calibration, preparation, "
+      "training data, and the metrics on its validation rows.",
       "  lacuna show photos.safetensors\n"
       "  lacuna show photos.safetensors --json | jq '.views[] | {name, columns}'\n");
   const Model model = load_model(flags.model, "model", false);

@@ -55,13 +55,12 @@ int data_simulate(const Arguments& arguments) {
   settings.declare(options);
   options.add("labels-from", labels_from, "draw views for the labels of this data set").metavar("FILE");
   options.add("label-code", read.label_code,
-              "what the numbers in that file mean: auto, 01, pm1, pm1-unknown");
-  options.add("threads", threads, "0: all of the machine; the result does not depend on it").range(0, 4096);
+              "label code of that file: auto, 01, pm1, pm1-unknown");
+  options.add("threads", threads, "threads, 0 = all; does not change the result").range(0, 4096);
   parse_or_help(options, arguments, "data simulate",
-                "Draws multi-view multi-label data from a known model: factors that several views see, "
-                "factors of single\n"
-                "views, labels that come in groups and have a long tail. The planted factors are written "
-                "beside the data.",
+                "Draws multi-view multi-label data from a known model: factors that affect several views, "
+                "factors of single views, labels that co-occur in groups and have a long tail. The factors "
+                "are written next to the data.",
                 "  lacuna data simulate toy.npz\n"
                 "  lacuna data simulate big --rows 100000 --sizes 256,128,64 --labels 100 --seed 3\n"
                 "  lacuna data simulate corel --like corel5k\n"
@@ -81,7 +80,7 @@ int data_simulate(const Arguments& arguments) {
   fmt::print("{}: {}, {}, {} ({})\n", out, counted(simulated.data.rows, "row"),
              counted(simulated.data.label_count(), "label"), counted(simulated.data.views.size(), "view"),
              sizes);
-  fmt::print("{}: the planted factors, {} shared and {} of each view\n", truth, simulated.shared.cols(),
+  fmt::print("{}: the factors, {} shared and {} per view\n", truth, simulated.shared.cols(),
              simulated.own[0].cols());
   return 0;
 }

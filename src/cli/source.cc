@@ -19,11 +19,11 @@ void SourceFlags::declare(Options& options) {
   options.add("folds", folds, "gaps and splits from a folds file (lacuna data mask writes one)")
       .metavar("FILE")
       .common();
-  options.add("fold", fold, "which of its repetitions").range(0, 1e6).metavar("K").needs("folds").common();
+  options.add("fold", fold, "which fold of the file, from 0").range(0, 1e6).metavar("K").needs("folds").common();
   options
       .add("protocol", protocol,
-           "strict, or authors: scaler fitted on all rows and validation rows inside the "
-           "test part, as their released program does (it leaks)")
+           "strict, or authors: scaler fitted on all rows, and validation rows in the test part, as in the "
+           "program that MTD's authors released (it leaks)")
       .choices(protocol_names());
   read.declare(options);
 }
@@ -109,7 +109,7 @@ Source::Source(const SourceFlags& flags)
   tell(flags.folds, check_fit(*folds_, data_, flags.folds));
   fold_ = static_cast<std::size_t>(flags.fold);
   if (fold_ >= folds_->folds.size())
-    fail(Exit::usage, "{}: there is no fold {}, it has {} (from 0 on)", flags.folds, fold_,
+    fail(Exit::usage, "{}: there is no fold {}, it has {} (from 0)", flags.folds, fold_,
          folds_->folds.size());
 }
 

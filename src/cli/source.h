@@ -1,4 +1,4 @@
-// The flags by which verbs name a data set, a fold and rows of it: the same words everywhere.
+// The flags by which all verbs select a data set, a fold and a part of its rows.
 #pragma once
 
 #include <optional>
@@ -33,7 +33,7 @@ void check_outputs(const Options& options);
 void tell(const std::string& path, const std::vector<std::string>& notes);
 void tell_nothing();    // from now on: another rank does
 void tell_as_events();  // from now on as JSON lines, {"event": "note", ...}, among those of the progress
-// Reads a data set and tells what its reader decided (label names found beside it, columns left aside, ...).
+// Reads a data set and prints what its reader decided (label names that were found, ignored columns, ...).
 // Empty cells are filled, for verbs that have no model to do it.
 Dataset load_dataset(const std::string& path, const ReadOptions& read);
 

@@ -1,4 +1,4 @@
-// What the program knows about the terminal it talks to.
+// Properties of the terminal.
 #pragma once
 
 #include <cstddef>

@@ -1,4 +1,4 @@
-// Where the text of a result goes: standard output, a pipe or device, or a file that appears whole or not at all.
+// The destination of text output: standard output, a pipe or device, or a file that appears whole or not at all.
 #pragma once
 
 #include <optional>

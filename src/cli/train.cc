@@ -40,7 +40,7 @@ struct TrainFlags {
     learning.declare(o);
     o.add("out", out, "the model file to write (.safetensors)").metavar("MODEL");
     o.add("report", report, "also write a page about the model and its validation rows").metavar("FILE.html");
-    o.add("json", json, "one JSON document on stdout at the end");
+    o.add("json", json, "print one JSON document at the end");
     run.declare(o);
     memory.declare(o);
     const auto group = o.group("running");
@@ -83,10 +83,10 @@ void check_outputs(const TrainFlags& flags, const Model& model, const Ranks& ran
          flags.out);
   const bool is_file = flags.is_file();
   if (!is_file && flags.run.resume)
-    fail(Exit::usage, "--resume has no effect: {} is no file, so that no checkpoint lies beside it",
+    fail(Exit::usage, "--resume has no effect: {} is not a file, so there is no checkpoint next to it",
          flags.out);
   if (!is_file && flags.run.share)
-    fail(Exit::usage, "--share: {} is no file, so that no folder of members can lie beside it", flags.out);
+    fail(Exit::usage, "--share: {} is not a file, so there is no folder of members next to it", flags.out);
   if (flags.run.share && model.members_planned() < 2)
     fail(Exit::usage, "--share has no effect: there is one network to learn; --members N makes an ensemble");
   if (flags.run.share && !ranks.alone())
@@ -97,8 +97,8 @@ void check_outputs(const TrainFlags& flags, const Model& model, const Ranks& ran
     fail(Exit::usage, "--memory-limit: {} ranks hold their rows in memory; use either", ranks.size());
   if (!is_file && flags.memory.prepared.empty())
     fail(Exit::usage,
-         "--memory-limit: {} is no file, so that no prepared rows can lie beside it; name a folder "
-         "with --prepared",
+         "--memory-limit: {} is not a file, so there are no prepared rows next to it; name a folder with "
+         "--prepared",
          flags.out);
 }
 
@@ -109,7 +109,7 @@ void check_replaces_model(const std::string& path) {
   std::array<char, 9> head{};  // of safetensors: the length of a JSON object, and its beginning
   std::ifstream(path, std::ios::binary).read(head.data(), head.size());
   if (head.back() != '{')
-    fail(Exit::usage, "--out {}: is there, and is no model; it is not replaced: name another file", path);
+    fail(Exit::usage, "--out {}: exists and is not a model; it is not replaced: name another file", path);
 }
 
 // What the disk shows to be impossible. Asked again when the data are read, which may be a list of files.
@@ -212,7 +212,7 @@ class TrainCommand {
                duration_text(clock_seconds() - begun_),
                kept > 0 ? fmt::format(", epoch {} of {} kept", kept, epochs) : "");
     if (kept > 0 && 3 * kept < epochs)
-      fmt::print("the best epoch came early: --patience 20 ends a training 20 epochs after its best\n");
+      fmt::print("the best epoch came early: --patience 20 stops a training 20 epochs after its best\n");
     if (model_.validation()) tell_validation(*model_.validation());
   }
 
@@ -321,8 +321,7 @@ int train(const Arguments& arguments) {
   Model model = parse_learning(
       flags.learning, options, arguments,
       {"train",
-       "Learns from a data set, whose views and labels may have any gaps, and writes a model. The settings "
-       "of the "
+       "Learns from a data set with any gaps in its views and labels, and writes a model. The settings of the "
        "method are flags as well; --method NAME --help all lists them.",
        "  lacuna train photos.npz --out photos.safetensors\n"
        "  lacuna train corel5k.mat --folds folds.mat --fold 0 --preset authors --out m.safetensors --json\n"

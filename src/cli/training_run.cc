@@ -35,20 +35,21 @@ void RunOptions::declare(Options& options) {
       .common();
   options
       .add("checkpoint-every", checkpoint_every,
-           "seconds between writings of MODEL.checkpoint, more where they would take a tenth of the time; 0 "
-           "= after every epoch")
+           "seconds between checkpoints, more if writing would take a tenth of the time; 0 = after every "
+           "epoch")
       .range(0, 1e9)
       .metavar("SECONDS");
   options
       .add("time-limit", time_limit,
-           "end after the epoch that passes so many seconds of training and keep the best epoch (0 = none)")
+           "stop after the epoch in which training exceeds this many seconds, and keep the best epoch (0 = "
+           "none)")
       .range(0, 1e9)
       .metavar("SECONDS")
       .excludes("share");
   options
       .add("share", share,
-           "learn the members of an ensemble together with other processes: start the same command several "
-           "times; members that are done lie in MODEL.members")
+           "share the members of an ensemble among processes: start the same command several times; finished "
+           "members are in MODEL.members")
       .excludes("resume");
 }
 
@@ -69,8 +70,8 @@ TrainingRun::TrainingRun(const RunOptions& options, std::string model_path, nloh
   if (options_.resume && !path_.empty()) read_checkpoint();
   if (!options_.resume && ranks_.leads() && std::filesystem::exists(path_))
     fail(Exit::usage,
-         "{}: a training that has not ended left this checkpoint, or is still running; --resume goes on with "
-         "it; to begin anew, remove the file",
+         "{}: an unfinished training left this checkpoint, or is still running; --resume continues it; to "
+         "start over, remove the file",
          path_);
   check_ranks();
 }
@@ -169,13 +170,13 @@ void TrainingRun::checkpoint_if_due(FunctionRef<void(Tensors&)> snapshot) {
     progress_.finish();
     if (members_)
       throw Error(signal == SIGTERM ? Exit::terminated : Exit::interrupted,
-                  fmt::format("stopped by {}; members that are done are in {}: the same command goes on",
+                  fmt::format("stopped by {}; members that are done are in {}: the same command continues",
                               signal == SIGTERM ? "SIGTERM" : "SIGINT", members_->path()));
     if (path_.empty())
       throw Error(
           signal == SIGTERM ? Exit::terminated : Exit::interrupted,
           fmt::format(
-              "stopped by {}; nothing is written: {} is no file, so that no checkpoint lies beside it",
+              "stopped by {}; nothing is written: {} is not a file, so there is no checkpoint next to it",
               signal == SIGTERM ? "SIGTERM" : "SIGINT", model_path_));
     checkpoint(snapshot);
     throw Error(signal == SIGTERM ? Exit::terminated : Exit::interrupted,
@@ -191,7 +192,7 @@ void TrainingRun::checkpoint_if_due(FunctionRef<void(Tensors&)> snapshot) {
     checkpoint(snapshot);
   } catch (const Error& error) {  // the last good checkpoint is still there, and so is the work in memory
     progress_.finish();
-    fmt::print(stderr, "lacuna: no checkpoint this time, training goes on: {}\n", error.what());
+    fmt::print(stderr, "lacuna: no checkpoint this time, training continues: {}\n", error.what());
     last_checkpoint_ = clock_seconds();
   }
 }

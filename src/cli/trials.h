@@ -1,10 +1,10 @@
 // The folder of a search, which any number of processes may share:
-//   DIR/trial-HASH.json          a trial that is done; HASH is that of its settings
-//   DIR/trial-HASH.safetensors   its model, while no better one is known
-//   DIR/best.safetensors         the best one's
-//   DIR/claims/                  who works on which (experiments/claims.h)
-// The best trial is the one with the best score, of equal ones the first in the order of the search: the same whoever
-// ran which, and in whatever order they ended.
+//   DIR/trial-HASH.json          a finished trial; HASH is that of its settings
+//   DIR/trial-HASH.safetensors   its model, as long as no better one is known
+//   DIR/best.safetensors         the best model
+//   DIR/claims/                  which process works on which trial (experiments/claims.h)
+// The best trial has the best score; ties go to the first in the order of the search. So the result does not depend on
+// which process ran which trial, or in which order they ended.
 #pragma once
 
 #include <memory>
@@ -22,7 +22,7 @@ class TrialFolder {
   TrialFolder(std::string folder, std::string metric, const std::vector<Combination>& list);
 
   nlohmann::json result(std::size_t trial) const;  // null if it is not done
-  // The right to run it, or null if it is done or somebody alive has it.
+  // The right to run it, or null if it is done or a live process has it.
   std::unique_ptr<Claim> claim(std::size_t trial) const { return claims_.take(ids_[trial]); }
   void keep(std::size_t trial, const nlohmann::json& result, Model& model);
   // The best of all trials in the folder, null if there is none; its model is best.safetensors from here on.

@@ -29,15 +29,14 @@ struct TuneFlags {
     o.add("out", out,
           "folder for the trials (one JSON file each) and best.safetensors; several processes may share it")
         .metavar("DIR");
-    o.add("grid", grid, "values to try for a setting, instead of the method's own; may be repeated")
+    o.add("grid", grid, "values to try for a setting, instead of the method's candidates; may be repeated")
         .metavar("KEY=V1,V2");
     o.add("trials", trials,
-          "at most so many, the settings as given first, then combinations, drawn at random where there are "
-          "more; "
-          "0 = all of them")
+          "maximum number of trials: the given settings first, then combinations, drawn at random if there "
+          "are more; 0 = all")
         .range(0, 1e6);
-    o.add("metric", metric, "the metric on validation that decides").choices(metric_names());
-    o.add("json", json, "one JSON document on stdout at the end");
+    o.add("metric", metric, "the validation metric that selects the best").choices(metric_names());
+    o.add("json", json, "print one JSON document at the end");
   }
 };
 
@@ -92,7 +91,7 @@ void enter_folder(const std::string& folder, const nlohmann::json& print) {
   const auto was = nlohmann::json::parse(read_text(path), nullptr, false);
   if (!was.is_object()) fail(Exit::data, "{}: is not what lacuna tune wrote", path);
   if (was != print)
-    fail(Exit::usage, "{}: holds another search: {}; use another --out", folder, differences(was, print));
+    fail(Exit::usage, "{}: contains another search: {}; use another --out", folder, differences(was, print));
 }
 
 }  // namespace
@@ -104,11 +103,8 @@ int tune(const Arguments& arguments) {
   Model model = parse_learning(
       flags.learning, options, arguments,
       {"tune",
-       "Tries settings of a method and selects on validation rows. Every trial is kept in a file of its own: "
-       "the same\n"
-       "command started again after an interruption goes on where it stopped, and started several times at "
-       "once "
-       "it shares the trials.",
+       "Tries settings of a method and selects on validation rows. Every trial is a file: the same command "
+       "continues after an interruption, and several processes with the same command share the trials.",
        "  lacuna tune photos.npz --method naim3l --out search\n"
        "  lacuna tune photos.npz --grid rate=1e-3,3e-3 --grid weight-decay=1,5 --trials 0 --out search\n"});
   if (flags.out.empty()) fail(Exit::usage, "lacuna tune needs --out DIR (see lacuna tune --help)");

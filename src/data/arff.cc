@@ -1,6 +1,6 @@
-// ARFF, dense and sparse, as WEKA, Mulan and MEKA write it. Labels are told by a Mulan XML file (FILE.xml
+// ARFF, dense and sparse, as WEKA, Mulan and MEKA write it. Labels come from a Mulan XML file (FILE.xml
 // beside FILE.arff or FILE-train.arff is found by itself) or by MEKA's -C in the name of the relation. A
-// nominal attribute with two values is one column of 0 and 1, one with more is one column a value.
+// nominal attribute with two values is one column of 0 and 1, one with more is one column per value.
 #include <algorithm>
 #include <cctype>
 #include <filesystem>
@@ -245,7 +245,7 @@ class ArffReader {
         table_.has_ids = true;
         table_.id_name = a.name;
       } else if (a.kind == Attribute::Kind::text) {
-        table_.notes.push_back(fmt::format("attribute '{}' holds text and is left aside", a.name));
+        table_.notes.push_back(fmt::format("attribute '{}' contains text and is ignored", a.name));
       } else if (a.width > 1) {
         table_.notes.push_back(
             fmt::format("attribute '{}' with {} values became {} columns", a.name, a.width, a.width));
@@ -302,7 +302,7 @@ class ArffReader {
     }
     words.take(',');
     if (!words.done())
-      fail(Exit::data, "{}: line {} goes on after its {} values: '{}'", path_, line, attributes_.size(),
+      fail(Exit::data, "{}: line {} continues after its {} values: '{}'", path_, line, attributes_.size(),
            utf8_or_latin1(words.rest().substr(0, 40)));
   }
 
@@ -315,11 +315,11 @@ class ArffReader {
       const std::string number = words.word(",}");
       const auto k = parse_int(number);
       if (!k || *k < 0 || static_cast<std::uint64_t>(*k) >= attributes_.size())
-        fail(Exit::data, "{}: line {}: '{}' is no number of an attribute (0 to {})", path_, line,
+        fail(Exit::data, "{}: line {}: '{}' is not a number of an attribute (0 to {})", path_, line,
              utf8_or_latin1(number.substr(0, 40)), attributes_.size() - 1);
       const auto at = static_cast<std::size_t>(*k);
       if (!named.insert(at).second)
-        fail(Exit::data, "{}: line {}: attribute {} comes twice", path_, line, at);
+        fail(Exit::data, "{}: line {}: attribute {} occurs twice", path_, line, at);
       bool quoted = false;
       const std::string text = words.word(",}", &quoted);
       if (at == id_) id = utf8_or_latin1(text);
@@ -348,9 +348,9 @@ class ArffReader {
       for (const auto& name : mulan_labels(xml)) {
         const auto at = place.find(name);
         if (at == place.end())
-          fail(Exit::data, "{}: the label '{}' of {} is no attribute{}", path_, name, xml,
+          fail(Exit::data, "{}: the label '{}' of {} is not an attribute{}", path_, name, xml,
                did_you_mean(name, names));
-        if (!labels.insert(at->second).second) fail(Exit::data, "{}: the label '{}' comes twice", xml, name);
+        if (!labels.insert(at->second).second) fail(Exit::data, "{}: the label '{}' occurs twice", xml, name);
       }
       table_.label_columns.assign(labels.begin(), labels.end());
       if (!asked) table_.notes.push_back(fmt::format("labels are those of {}", xml));

@@ -18,7 +18,7 @@ constexpr const char* kElementNames[] = {"bool",    "int8",    "uint8", "int16",
 
 void require_matrix(const Array& array, const std::string& where) {
   if (array.type == Element::text)
-    fail(Exit::data, "{}: '{}' holds text, expected numbers", where, array.name);
+    fail(Exit::data, "{}: '{}' contains text, expected numbers", where, array.name);
   if (array.shape.size() > 2)
     fail(Exit::data, "{}: '{}' has {} dimensions ({}), expected at most 2", where, array.name,
          array.shape.size(), shape_text(array.shape));

@@ -1,5 +1,5 @@
-// Arrays as files hold them: typed, of any shape, named. The array-level readers (.npy, .npz) give and take
-// these; data sets, folds and scores are made of them.
+// Arrays as stored in files: typed, named, of any shape. The array readers (.npy, .npz) return and take these; data
+// sets, folds and scores are made of them.
 #pragma once
 
 #include <cstdint>

@@ -1,5 +1,5 @@
-// How sure a figure is: percentile intervals from resampling rows with replacement. Resamples are drawn from a fixed
-// seed, so the same rows give the same interval.
+// Confidence intervals of metrics: percentiles over rows resampled with replacement. The seed is fixed, so the same
+// rows give the same interval.
 #pragma once
 
 #include <cstdint>
@@ -16,7 +16,7 @@ struct Interval {
   double low = 0, high = 0;  // NaN where nothing could be computed
 };
 
-// How often each of n rows is drawn in resample r; the same for everybody who resamples n rows, so differences are
+// How often each of n rows is drawn in resample r; the same for all callers that resample n rows, so differences are
 // paired.
 std::vector<std::uint32_t> resample_rows(std::size_t n, std::size_t r);       // n positions, rising
 std::vector<std::uint16_t> resample_counts(std::size_t n, std::size_t r);     // how often each is drawn

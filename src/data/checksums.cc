@@ -95,7 +95,7 @@ FolderCheck check_folder(const std::string& path) {
   const auto expected = read_checksums(sums);
   for (const auto& [name, blocks] : expected) {
     if (fs::path(name).filename() != name)
-      fail(Exit::data, "{}: names '{}', which is no file of the folder", sums, name);
+      fail(Exit::data, "{}: names '{}', which is not a file of the folder", sums, name);
     const std::string file = (fs::path(path) / name).string();
     ++check.files;
     if (!fs::exists(file, error))

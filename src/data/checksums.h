@@ -1,6 +1,6 @@
 // CRC-32 of every block of the arrays of a native folder, in its checksums.json:
 //   {"schema": "lacuna.checksums.1", "block": 4194304, "files": {"view0.npy": [crc, ...], ...}}
-// Blocks are of the bytes behind an array's header, whose own form tells whether it is whole.
+// Blocks cover the bytes after an array's header; the header is validated when it is parsed.
 #pragma once
 
 #include <cstdint>

@@ -1,6 +1,6 @@
-// Libraries that were not written for hostile input (libhdf5, libmatio) work in a child process, which is
-// bounded in memory and time. Parent and child talk over a socket; whatever happens to the child, the parent
-// gets either what it asked for or an Error.
+// Libraries that were not written for hostile input (libhdf5, libmatio) run in a child process with limits on memory
+// and time. Parent and child communicate over a socket. Whatever happens to the child, the parent gets the requested
+// data or an Error.
 #pragma once
 
 #include <sys/types.h>

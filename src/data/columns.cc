@@ -153,7 +153,7 @@ Columns::Match Columns::match(const Dataset& data) const {
           std::ranges::find_if(known, [&](const auto& name) { return same_letters(name, view.name); });
       fail(Exit::mismatch, "{}: the model has no view '{}'{} (it has {})", data.name, view.name,
            twin != known.end()
-               ? fmt::format("; did you mean '{}'? Large and small letters are told apart", *twin)
+               ? fmt::format("; did you mean '{}'? Names are case-sensitive", *twin)
                : did_you_mean(view.name, known),
            join(known, ", "));
     }
@@ -174,8 +174,7 @@ Columns::Match Columns::match(const Dataset& data) const {
                       view.name, model.count));
     } else if (model.names.empty() != view.column_names.empty()) {
       match.notes.push_back(
-          fmt::format("view '{}': the columns of {} have no names; its {} columns are taken in "
-                      "their order",
+          fmt::format("view '{}': the columns of {} have no names; its {} columns are matched by position",
                       view.name, model.names.empty() ? "the model" : "the data", model.count));
     }
   }
@@ -222,7 +221,7 @@ Columns Columns::load(const Tensors& file, std::vector<ViewColumns> views) {
   columns.views_ = std::move(views);
   const bool named = file.metadata.contains(kKey);
   if (named && (!file.metadata[kKey].is_array() || file.metadata[kKey].size() != columns.views_.size()))
-    fail(Exit::data, "{}: its metadata '{}' is no list of {} views", file.path(), kKey,
+    fail(Exit::data, "{}: its metadata '{}' is not a list of {} views", file.path(), kKey,
          columns.views_.size());
   for (std::size_t v = 0; v < columns.views_.size(); ++v) {
     ViewColumns& view = columns.views_[v];

@@ -1,5 +1,5 @@
-// What a model remembers of the columns of each view: their names, and their means over the training rows. By
-// these a data set is brought into the form that the model was trained on, whatever file it came from.
+// What a model stores about the columns of each view: their names, and their means over the training rows. They bring
+// a data set into the layout that the model was trained on.
 #pragma once
 
 #include <string>

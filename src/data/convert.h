@@ -1,4 +1,4 @@
-// One number of a file's own type to float32 or to a whole number, exactly or not at all.
+// Converts one number of a file's own type to float32 or to an integer, exactly or not at all.
 #pragma once
 
 #include <bit>
@@ -63,9 +63,8 @@ template <class S>
                                std::size_t j, S value) {
   if constexpr (std::is_integral_v<S>)
     fail(Exit::data,
-         "{}: '{}' at row {}, column {} holds the integer {}, which float32 cannot hold exactly; store it as "
-         "floating "
-         "point if rounding is meant",
+         "{}: '{}' at row {}, column {} contains the integer {}, which float32 cannot represent exactly; "
+         "store it as floating point if rounding is meant",
          where, name, i, j, value);
   else
     fail(Exit::data, "{}: '{}' at row {}, column {} is {}, beyond the range of float32", where, name, i, j,

@@ -170,8 +170,7 @@ class Numbers {
   bool commas() const {  // Exit::data where some numbers have commas and others points
     if (comma_line_ != 0 && point_line_ != 0)
       fail(Exit::data,
-           "{}: line {} has a decimal comma ('{}') and line {} a decimal point ('{}'), so that neither is "
-           "sure; "
+           "{}: line {} has a decimal comma ('{}') and line {} a decimal point ('{}'), so neither is certain; "
            "write all numbers alike",
            where_, comma_line_, comma_, point_line_, point_);
     return comma_line_ != 0;
@@ -232,7 +231,7 @@ class CsvReader {
         rows_(file_.text, separator_, path, told_ != 0 ? 2 : 1),
         numbers_(separator_, path) {
     if (const auto nul = file_.text.substr(0, 4096).find('\0'); nul != std::string_view::npos)
-      fail(Exit::data, "{}: byte {} is NUL; this is no text, or UTF-16 without a byte order mark", path, nul);
+      fail(Exit::data, "{}: byte {} is NUL; this is not text, or UTF-16 without a byte order mark", path, nul);
   }
 
   FlatTable read() {
@@ -367,8 +366,8 @@ class CsvReader {
     table_.id_name = ids.name;
     if (!is_id_name(ids.name) && names_look_like_data(ids.column))
       table_.notes.push_back(fmt::format(
-          "warning: its first line ('{}', ...) is taken for the names of the columns, though they "
-          "are numbers; if it is a row, say --header no --id-column {}, otherwise --header yes",
+          "warning: its first line ('{}', ...) is taken for the names of the columns, though they are "
+          "numbers; if it is a row, use --header no --id-column {}, otherwise --header yes",
           ids.name, ids.column));
     table_.id_named = !options_.id_column.empty() && ids.named_by_user;
     table_.row_numbers = choice.row_numbers;
@@ -377,14 +376,14 @@ class CsvReader {
     for (std::size_t i = 0; i < table_.ids.size() && !options_.transpose; ++i)
       if (!trim(table_.ids[i]).empty() && parse_cell(table_.ids[i], absent) && std::isnan(absent)) {
         table_.notes.push_back(fmt::format(
-            "warning: row {} (from 0) has the id '{}', which is taken like any other; if its id is unknown, "
-            "leave the row out",
+            "warning: row {} (from 0) has the id '{}', which is read like any other; if its id is unknown, "
+            "drop the row",
             i, table_.ids[i]));
         break;
       }
   }
 
-  // Numbers of samples under a header that nobody knows: each of a run of whole numbers once, in any order.
+  // Numbers of samples under an unknown header: each of a run of whole numbers once, in any order.
   void find_running_numbers(std::size_t rows) {
     constexpr std::size_t kFewest = 10, kShown = 3;
     const std::size_t width = table_.columns.size();
@@ -413,9 +412,8 @@ class CsvReader {
     for (std::size_t k = 0; k < count; ++k) names.push_back("'" + found[k] + "'");
     if (found.size() > kShown) names.emplace_back("...");
     table_.notes.push_back(fmt::format(
-        "warning: {} {} a running number (each of {} whole numbers once) and is taken as a feature; if it "
-        "holds ids, say "
-        "--id-column '{}', if it is of no use, --ignore-columns '{}'",
+        "warning: {} {} a running number (each of {} whole numbers once) and is read as a feature; if it "
+        "contains ids, use --id-column '{}'; if it is not needed, --ignore-columns '{}'",
         join(names, ", "), count == 1 ? "looks like" : "each look like", rows, found[0], found[0]));
   }
 
@@ -425,8 +423,8 @@ class CsvReader {
       std::string without = thousands_[j].example();
       std::erase(without, '.');
       table_.notes.push_back(fmt::format(
-          "warning: column {}: '{}' is read as {}, with a decimal point; if its points part thousands ({}), "
-          "write its numbers without them",
+          "warning: column {}: '{}' is read as {}, with a decimal point; if its points separate thousands "
+          "({}), write its numbers without them",
           column_name(j), thousands_[j].example(), thousands_[j].example(), without));
       return;
     }
@@ -443,8 +441,8 @@ class CsvReader {
         2 * std::ranges::count_if(second, whole) > std::ssize(second))
       return;
     table_.notes.push_back(fmt::format(
-        "warning: its first line ({}, {}, ...) is taken for a row, though its numbers are whole and "
-        "those of the next are not; if they are the names of the columns, say --header yes",
+        "warning: its first line ({}, {}, ...) is taken for a row, though its numbers are whole and those of "
+        "the next are not; if they are the names of the columns, use --header yes",
         trim(first[0]), trim(first[1])));
   }
 
@@ -505,32 +503,30 @@ class CsvReader {
         header_ && !all_.columns[j].name.empty() ? all_.columns[j].name : std::to_string(j);
     const std::string shown = utf8_or_latin1(cell.substr(0, 40));
     if (const auto value = parse_double(trim(cell)))
-      fail(Exit::data, "{}: line {}, column {}: {}; if the column holds ids, say --id-column '{}'", path_,
+      fail(Exit::data, "{}: line {}, column {}: {}; if the column contains ids, use --id-column '{}'", path_,
            line, column, why_no_float(*value, shown), flag);
     if (all_.columns.size() == 1 && cell.find_first_of("| :") != std::string_view::npos)
       fail(
           Exit::data,
           "{}: line {}: '{}' is one cell: cells are separated by commas, semicolons or tabs; write the table "
-          "with one of these, or say --id-column '{}' if it is an id",
+          "with one of these, or use --id-column '{}' if it is an id",
           path_, line, shown, flag);
     if (said_[j])
       fail(Exit::data,
-           "{}: line {}, column {}: '{}' is neither yes nor no; understood are yes, no, true, false, y, n, "
-           "t, f (in "
-           "large or small letters), 1 and 0, and nothing, NA or ? where it is unknown",
+           "{}: line {}, column {}: '{}' is neither yes nor no; understood are yes, no, true, false, y, n, t, "
+           "f (in any case), 1 and 0, and nothing, NA or ? where it is unknown",
            path_, line, column, shown);
     if (names_look_like_data(j))
       fail(Exit::data,
            "{}: line {}, column {}: '{}' is not a number. The first line is taken for the names of the "
-           "columns, "
-           "but they are numbers: if it is a row, write a line of names above it, or say --header no "
+           "columns, but they are numbers: if it is a row, write a line of names above it, or use --header no "
            "--id-column {} (of every table); if these are names, --header yes --id-column '{}'",
            path_, line, column, shown, j, flag);
     fail(
         Exit::data,
-        "{}: line {}, column {}: '{}' is not a number; if the column holds ids, say --id-column '{}'; if one "
-        "class or a list of tags a row, --class-column or --tags-column; to leave it out, --ignore-columns "
-        "'{}'",
+        "{}: line {}, column {}: '{}' is not a number; if the column contains ids, use --id-column '{}'; if "
+        "one class or a list of tags per row, --class-column or --tags-column; to leave it out, "
+        "--ignore-columns '{}'",
         path_, line, column, shown, flag, flag);
   }
 

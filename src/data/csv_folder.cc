@@ -7,7 +7,7 @@
 
 #include "base/error.h"
 #include "base/text.h"
-#include "data/forms.h"
+#include "data/formats.h"
 #include "data/join.h"
 #include "data/text_file.h"
 
@@ -55,7 +55,7 @@ Files list_files(const std::string& path, const ReadOptions& options) {
     const bool chosen = !options.label_file.empty() && same_file(file, options.label_file);
     if (!options.label_file.empty() && !chosen && is_labels(file))
       files.notes.push_back(
-          fmt::format("{} is left aside: --label-file names another", fs::path(file).filename().string()));
+          fmt::format("{} is ignored: --label-file names another", fs::path(file).filename().string()));
     else
       (chosen || is_labels(file) ? files.labels : files.views).push_back(file);
   }
@@ -146,7 +146,7 @@ Dataset read_csv_folder(const std::string& path, const ReadOptions& options) {
                                !options.tags_column.empty() || options.blank_means != "auto"))
     fail(Exit::usage,
          "{}: has no labels.csv that --label-columns, --class-column, --tags-column or --blank-means could "
-         "speak of; name the file with labels by --label-file",
+         "apply to; name the file with labels by --label-file",
          path);
   for (const auto& column : ignored)
     if (std::ranges::find(join.ignored(), column) == join.ignored().end())

@@ -107,7 +107,7 @@ void CsvItems::match_names(const std::vector<std::string>& cells, const std::vec
            views[found->second[0].view].name, cells[k]);
     places_[k] = found->second[0];
     auto& before = seen[places_[k].view][places_[k].column];
-    if (before != 0) fail(Exit::data, "column '{}' comes twice in the first line", cells[k]);
+    if (before != 0) fail(Exit::data, "column '{}' occurs twice in the first line", cells[k]);
     before = 1;
   }
   if (!unknown.empty())
@@ -262,7 +262,7 @@ unsigned CsvItems::parse(std::string_view line, ItemBlock& block, std::size_t i)
         }
       const auto name = [&] { return cell_names_.empty() ? std::to_string(k) : "'" + cell_names_[k] + "'"; };
       if (!read_number(cell, value, met) || std::isinf(value))
-        fail(Exit::data, "column {}: '{}' is not a number that float32 holds", name(),
+        fail(Exit::data, "column {}: '{}' is not a number that float32 can represent", name(),
              utf8_or_latin1(trim(cell).substr(0, 40)));
       filled[v] += !std::isnan(value);
     }

@@ -1,8 +1,8 @@
-// Items as lines of CSV or TSV, one a line, for streams. The first line may hold column names: they are matched with
-// the model's, either plain ("glucose") or with the view's name before them ("blood:glucose") where a plain name would
-// fit two views. Where one side has no names, columns are taken in order: the id if there is one, then the columns of
-// the first view, of the second, and so on. A view none of whose columns is there is missing; so is a view whose cells
-// are all empty in a line.
+// Items as lines of CSV or TSV, one per line, for streams. The first line may contain column names. They are matched
+// with the model's, either plain ("glucose") or prefixed by the view ("blood:glucose") if a plain name would match two
+// views. If one side has no names, columns are taken in order: the id if there is one, then the columns of the first
+// view, of the second, and so on. A view none of whose columns is present is missing; so is a view whose cells are all
+// empty.
 #pragma once
 
 #include <string>
@@ -33,7 +33,7 @@ class CsvItems {
   // is the id. Before the first parse().
   void see_first_item(std::string_view line);
   // Parses a line into row i of the block; Exit::data on error, the row is then cleared. Re-entrant. Where the separator
-  // is not the comma, numbers may have decimal commas: what was met is returned, for somebody who knows all lines.
+  // is not the comma, numbers may have decimal commas: the kind found is returned, for the caller, which sees all lines.
   static constexpr unsigned kPoint = 1, kComma = 2;
   unsigned parse(std::string_view line, ItemBlock& block, std::size_t i) const;
 
@@ -52,8 +52,8 @@ class CsvItems {
   bool has_header_ = false, by_name_ = false;
   std::size_t id_ = kNone;
   std::string id_name_, order_;      // order_: of the views, where columns are taken by position
-  std::vector<Place> places_;        // one a cell
-  std::vector<std::uint8_t> there_;  // one a view: it has columns here
+  std::vector<Place> places_;        // one per cell
+  std::vector<std::uint8_t> there_;  // one per view: it has columns here
   std::vector<std::string> cell_names_;
 };
 

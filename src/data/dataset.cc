@@ -260,7 +260,7 @@ void Dataset::check(const std::string& where, Scan scan) const {
 
 Dataset select_rows(const Dataset& data, std::span<const std::uint32_t> rows) {
   for (auto row : rows)
-    if (row >= data.rows) fail(Exit::data, "row {} of {} was asked for", row, data.rows);
+    if (row >= data.rows) fail(Exit::data, "row {} of {} was requested", row, data.rows);
   Dataset out;
   out.name = data.name;
   out.source = data.source;

@@ -16,7 +16,7 @@
 
 namespace lacuna {
 
-constexpr std::int8_t kUnknown = -1;             // a label that nobody has told us
+constexpr std::int8_t kUnknown = -1;             // an unknown label
 constexpr const char* kSingleView = "features";  // the view of a table that was read alone
 
 // Compressed sparse rows: row i holds columns index[start[i]..start[i+1]) in rising order, each once.

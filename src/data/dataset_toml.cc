@@ -10,7 +10,7 @@
 #include "base/files.h"
 #include "base/text.h"
 #include "data/arrays.h"
-#include "data/forms.h"
+#include "data/formats.h"
 #include "data/join.h"
 #include "data/npy.h"
 
@@ -52,7 +52,7 @@ class Keys {
       for (const auto& item : *list)
         if (const auto one = item.value_exact<std::string>()) out.push_back(*one);
     if (out.empty() || out.size() != node->as_array()->size())
-      fail(Exit::data, "{}: line {}: '{}' is neither a text nor a list of texts", where_,
+      fail(Exit::data, "{}: line {}: '{}' is neither a string nor a list of strings", where_,
            node->source().begin.line, key);
     return out;
   }
@@ -90,11 +90,11 @@ class TomlReader {
     find_folder(keys);
     if (const toml::node* views = keys.node("views")) {
       if (!views->is_array_of_tables())
-        fail(Exit::data, "{}: 'views' is no list of tables; write [[views]]", path_);
+        fail(Exit::data, "{}: 'views' is not a list of tables; write [[views]]", path_);
       for (const auto& view : *views->as_array()) read_view(*view.as_table());
     }
     if (const toml::node* labels = keys.node("labels")) {
-      if (!labels->is_table()) fail(Exit::data, "{}: 'labels' is no table; write [labels]", path_);
+      if (!labels->is_table()) fail(Exit::data, "{}: 'labels' is not a table; write [labels]", path_);
       read_labels(*labels->as_table());
     }
     std::optional<std::uint64_t> numbers;
@@ -199,7 +199,7 @@ class TomlReader {
     const std::string where = file(name);
     const Array array = read_npy(where);
     if (array.type != type || array.shape.size() != 1)
-      fail(Exit::data, "{}: holds {} of {}, expected a vector of {}", where, element_name(array.type),
+      fail(Exit::data, "{}: contains {} of {}, expected a vector of {}", where, element_name(array.type),
            shape_text(array.shape), element_name(type));
     return {array.owner, {reinterpret_cast<const T*>(array.bytes.data()), 1, array.rows()}};
   }
@@ -207,7 +207,7 @@ class TomlReader {
   Table<std::uint8_t> read_present(const std::string& where) const {
     const Array array = read_npy(where);
     if (array.type != Element::u8 || array.shape.size() != 2 || array.column_major)
-      fail(Exit::data, "{}: holds {} of {}, expected rows x views of uint8", where, element_name(array.type),
+      fail(Exit::data, "{}: contains {} of {}, expected rows x views of uint8", where, element_name(array.type),
            shape_text(array.shape));
     return {array.owner,
             {reinterpret_cast<const std::uint8_t*>(array.bytes.data()), array.rows(), array.cols()}};

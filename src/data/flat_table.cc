@@ -111,10 +111,10 @@ std::vector<std::size_t> parse_ranges(std::string_view text, std::size_t count, 
     const auto first = parse_int(part.substr(0, dash));
     const auto last = dash == std::string_view::npos ? first : parse_int(part.substr(dash + 1));
     if (!first || !last || *first < 0 || *last < *first)
-      fail(Exit::usage, "{}: '{}' is no range of columns; write 0-63, 5 or 0-3+17-20", where,
+      fail(Exit::usage, "{}: '{}' is not a range of columns; write 0-63, 5 or 0-3+17-20", where,
            std::string(part));
     if (static_cast<std::uint64_t>(*last) >= count)
-      fail(Exit::usage, "{}: columns {} were asked for, there are {} (0 to {})", where, std::string(part),
+      fail(Exit::usage, "{}: columns {} were requested, there are {} (0 to {})", where, std::string(part),
            count, count - 1);
     for (auto c = static_cast<std::size_t>(*first); c <= static_cast<std::size_t>(*last); ++c)
       columns.push_back(c);
@@ -239,7 +239,7 @@ std::vector<std::size_t> chosen_labels(const FlatTable& table, const std::vector
   }
   const auto count = static_cast<std::int64_t>(table.column_count());
   if (*number == 0 || *number > count || *number < -count)
-    fail(Exit::usage, "{}: {} label columns were asked for, there are {} columns", where, chosen[0], count);
+    fail(Exit::usage, "{}: {} label columns were requested, there are {} columns", where, chosen[0], count);
   labels.resize(static_cast<std::size_t>(std::abs(*number)));
   std::iota(labels.begin(), labels.end(), *number < 0 ? 0u : static_cast<std::size_t>(count - *number));
   return labels;
@@ -259,8 +259,8 @@ std::vector<std::size_t> take_labels(FlatTable& table, const ReadOptions& option
     one_hot_labels(table.classes, data);
     if (const char separator = tag_separator(table.classes); separator == ';' || separator == '|')
       data.notes.push_back(
-          fmt::format("some classes of column '{}' contain '{}' and are taken as they are; if they are "
-                      "lists of tags, say --tags-column instead of --class-column",
+          fmt::format("some classes of column '{}' contain '{}' and are taken as they are; if they are lists "
+                      "of tags, use --tags-column instead of --class-column",
                       table.list_name, separator));
   } else if (!labels.empty()) {
     Matrix<float> values = take_dense(table, labels);
@@ -315,7 +315,7 @@ Dataset assemble(FlatTable&& table, const ReadOptions& options, const std::strin
   if (options.views.empty() && !rest.empty()) add(kSingleView, rest);
   const auto left = std::ranges::count_if(rest, [&](std::size_t c) { return !used[c]; });
   if (!options.views.empty() && left > 0)
-    data.notes.push_back(fmt::format("{} columns are in no view and are left aside", left));
+    data.notes.push_back(fmt::format("{} columns are in no view and are ignored", left));
   if (std::ranges::any_of(present, [](const auto& p) { return std::ranges::find(p, 0) != p.end(); })) {
     Matrix<std::uint8_t> W(data.rows, data.views.size());
     for (std::size_t v = 0; v < present.size(); ++v)
@@ -366,7 +366,7 @@ bool parse_yes_no(std::string_view cell, float& out) {
 std::string why_no_float(double value, std::string_view shown) {
   if (std::abs(value) > std::numeric_limits<float>::max())
     return fmt::format("{} is beyond the range of float32 (3.4e38); scale the column", shown);
-  return fmt::format("float32 cannot hold {} exactly; write it with a decimal point if rounding is meant",
+  return fmt::format("float32 cannot represent {} exactly; write it with a decimal point if rounding is meant",
                      shown);
 }
 
@@ -380,7 +380,7 @@ void refuse_cell(const std::string& where, std::size_t line, const std::string& 
 
 void check_backed(std::uint64_t count, std::uint64_t bytes, const char* what, const std::string& where) {
   if (count > (std::uint64_t{1} << 20) + 4 * bytes)
-    fail(Exit::data, "{}: {} {} in {} bytes are not believed", where, count, what, bytes);
+    fail(Exit::data, "{}: {} {} in {} bytes are implausible", where, count, what, bytes);
 }
 
 std::vector<std::string> read_lines(const std::string& path) {

@@ -1,6 +1,5 @@
-// A table as one file holds it, before its columns become views and labels. CSV, ARFF, LIBSVM, LEAR vectors,
-// Matrix Market and NumPy arrays are read into this; `assemble` makes a data set of one, dataset.toml joins
-// several.
+// The table in one file, before its columns become views and labels. CSV, ARFF, LIBSVM, LEAR vectors, Matrix Market and
+// NumPy arrays are read into this; `assemble` turns one into a data set, dataset.toml joins several.
 #pragma once
 
 #include <bit>
@@ -16,24 +15,24 @@
 namespace lacuna {
 
 struct FlatTable {
-  struct Column {  // of the file; a nominal attribute with more than two values takes one column a value
+  struct Column {  // of the file; a nominal attribute with more than two values takes one column per value
     std::string name;
     std::size_t first = 0, width = 1;
   };
   std::vector<Column> columns;             // empty = one unnamed column for each of `values`
-  std::vector<std::string> value_names;    // one a column of `values`; empty = the file names none
+  std::vector<std::string> value_names;    // one per column of `values`; empty = the file has no names
   std::variant<Table<float>, Csr> values;  // (n, d); NaN = an empty cell
   std::vector<std::string> ids;            // empty, or n
   bool has_ids = false;                    // it has a column of ids, called
   std::string id_name;                     //   so;
   bool id_named = false;                   //   the user named it;
   bool row_numbers = false;                //   it only numbers the rows
-  std::vector<std::string> classes;        // of the class column, where one was asked for
-  std::vector<std::string> tags;           // of a column that holds a list of tags a row
+  std::vector<std::string> classes;        // of the class column, if one was requested
+  std::vector<std::string> tags;           // of a column with a tag list per row
   std::string list_name;                   // the column of classes or tags
-  std::vector<std::string> ignored;        // columns that were left out as asked
+  std::vector<std::string> ignored;        // columns that were dropped on request
   std::vector<std::size_t> label_columns;  // columns of the file that it declares to be labels itself
-  Table<std::int8_t> labels;               // labels that are no columns (LIBSVM, lists); empty otherwise
+  Table<std::int8_t> labels;               // labels that are not columns (LIBSVM, lists); empty otherwise
   std::vector<std::string> label_names;    // of `labels`
   std::string source_type = "float32";
   std::vector<std::string> notes;
@@ -45,13 +44,6 @@ struct FlatTable {
 };
 
 FlatTable read_csv(const std::string& path, const ReadOptions& options);
-FlatTable read_arff(const std::string& path, const ReadOptions& options);
-FlatTable read_libsvm(const std::string& path, const ReadOptions& options);
-FlatTable read_lear(const std::string& path, const ReadOptions& options);
-FlatTable read_matrix_market(const std::string& path, const ReadOptions& options);
-FlatTable read_topic_lists(const std::string& path, const ReadOptions& options);  // .clist: `name: id,id,...`
-FlatTable read_array_table(const std::string& path,
-                           const ReadOptions& options);  // .npy, or a variable of .npz, .mat
 FlatTable read_table(const std::string& path, const std::string& format, const ReadOptions& options);
 
 FlatTable transposed(FlatTable&& table);
@@ -93,7 +85,7 @@ std::string why_no_float(double value, std::string_view shown);
 void check_backed(std::uint64_t count, std::uint64_t bytes, const char* what, const std::string& where);
 
 std::vector<std::string> read_lines(
-    const std::string& path);  // one name a line; .csv files: the first cell of each row
+    const std::string& path);  // one name per line; .csv files: the first cell of each row
 
 // Builds compressed rows in rising order.
 class CsrBuilder {

@@ -50,16 +50,15 @@ void check_replaceable(const std::string& path, Replaced replaced) {
   const std::string toml = text.str();
   for (const auto& entry : fs::directory_iterator(path, error)) {
     if (replaced == Replaced::no_input && is_protected(entry.path().string()))
-      fail(Exit::usage, "{}: holds {}, which was read by this command, and is not replaced", path,
+      fail(Exit::usage, "{}: contains {}, which this command reads, and is not replaced", path,
            entry.path().string());
     const std::string name = entry.path().filename().string();
     const bool ours = toml.starts_with(kMark) && entry.symlink_status().type() == fs::file_type::regular &&
                       (name == "dataset.toml" || is_written(name, toml));
     if (!ours)
       fail(Exit::failed,
-           "{}: holds '{}', which is not part of a data set that lacuna wrote and would be lost; the folder "
-           "is not "
-           "replaced, write elsewhere",
+           "{}: contains '{}', which is not part of a data set that lacuna wrote and would be lost; the "
+           "folder is not replaced, write elsewhere",
            path, name);
   }
   if (error) fail(Exit::failed, "{}: cannot be looked through: {}", path, error.message());

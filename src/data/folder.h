@@ -1,5 +1,5 @@
-// A folder that appears whole or not at all: files are written into a temporary folder beside it, which then
-// takes its place in one step. What was there before stays until then.
+// A folder that appears whole or not at all: files are written into a temporary folder next to it, which then replaces
+// it atomically. The previous contents stay until then.
 #pragma once
 
 #include <string>

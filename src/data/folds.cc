@@ -243,12 +243,13 @@ void MaskOptions::declare(Options& options) {
       .symbol("ρ_l")
       .common();
   options.add("train", train, "share of the rows for training").range(0, 1);
-  options.add("val", val, "share of the rows for validation; the rest is for the test").range(0, 1);
+  options.add("val", val, "share of the rows for validation; the rest are test rows").range(0, 1);
   options.add("repeats", repeats, "number of repetitions").range(1, 100000).common();
   options.add("seed", seed, "seed of all draws").common();
   options.add("stratify", stratify,
-              "spread every label's positives over training, validation and test rows by their shares");
-  options.add("scope", scope, "view rates are exact over all rows, or inside each part")
+              "distribute the positives of every label over training, validation and test rows by their "
+              "shares");
+  options.add("scope", scope, "view rates are exact over all rows, or within each part")
       .choices({"all", "part"});
   options
       .add(
@@ -258,18 +259,17 @@ void MaskOptions::declare(Options& options) {
       .choices({"gaps", "complete"});
   options
       .add("mechanism", mechanism,
-           "how instances come to be missing: completely at random, not at random (it depends on their "
-           "values), or by pattern")
+           "how instances become missing: completely at random, not at random (depending on their values), or "
+           "by pattern")
       .choices({"mcar", "mnar", "pattern"});
   options
       .add("strength", strength,
-           "of mnar: the odds of being hidden grow by exp(strength) for each standard deviation along "
-           "a random "
+           "mnar: the odds of being hidden grow by exp(strength) per standard deviation along a random "
            "direction of the view")
       .range(0, 20);
   options
       .add("patterns", patterns,
-           "of pattern: groups of items with the views that they keep and their shares, such as "
+           "pattern: groups of items by the views they keep, with their shares, such as "
            "rna+image=.5,rna=.3,image=.2")
       .metavar("VIEW+VIEW=SHARE,...");
 }

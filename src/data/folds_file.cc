@@ -18,7 +18,7 @@ namespace {
 
 // Whatever the file: every fold has the sizes of the first, masks are 0 and 1, the order is a permutation.
 void check(const Folds& folds, const std::string& path) {
-  if (folds.folds.empty()) fail(Exit::data, "{}: holds no folds", path);
+  if (folds.folds.empty()) fail(Exit::data, "{}: contains no folds", path);
   if (folds.rows == 0 || folds.views == 0 || folds.labels == 0)
     fail(Exit::data,
          "{}: its first fold is for {} rows, {} views and {} labels; masks are full matrices of numbers",
@@ -31,7 +31,7 @@ void check(const Folds& folds, const std::string& path) {
       fail(Exit::data, "{}: has {} ids for {} rows", path, folds.ids.size(), folds.rows);
     std::unordered_set<std::string_view> ids;
     for (const auto& id : folds.ids)
-      if (!ids.insert(id).second) fail(Exit::data, "{}: the id '{}' comes twice", path, id);
+      if (!ids.insert(id).second) fail(Exit::data, "{}: the id '{}' occurs twice", path, id);
   }
   for (std::size_t r = 0; r < folds.folds.size(); ++r) {
     const Fold& fold = folds.folds[r];
@@ -42,7 +42,7 @@ void check(const Folds& folds, const std::string& path) {
       for (std::size_t i = 0; i < mask.rows(); ++i)
         for (std::size_t j = 0; j < mask.cols(); ++j)
           if (mask(i, j) > 1)
-            fail(Exit::data, "{}: fold {}: the {} mask holds {} at row {}, column {}, expected 0 or 1", path,
+            fail(Exit::data, "{}: fold {}: the {} mask contains {} at row {}, column {}, expected 0 or 1", path,
                  r, what, mask(i, j), i, j);
     };
     check_mask("view", fold.W, folds.views);
@@ -92,13 +92,13 @@ Folds read_npz_folds(const std::string& path) {
   take_sizes(folds);
   if (const Array* ids = find_array(arrays, "ids"); ids != nullptr) {
     if (ids->text.size() != ids->count())
-      fail(Exit::data, "{}: 'ids' holds {}, expected texts", path, element_name(ids->type));
+      fail(Exit::data, "{}: 'ids' contains {}, expected strings", path, element_name(ids->type));
     folds.ids = ids->text;
   }
   check(folds, path);
   const Array* hash = find_array(arrays, "hash");
   if (hash != nullptr && (hash->text.size() != 1 || hash->text[0] != folds.hash()))
-    fail(Exit::data, "{}: what it holds does not give its own hash; it was changed or damaged", path);
+    fail(Exit::data, "{}: what it contains does not give its own hash; it was changed or damaged", path);
   return folds;
 }
 
@@ -132,7 +132,7 @@ Matrix<std::uint8_t> mask_of(const MatValue& value, const std::string& where) {
     for (std::size_t j = 0; j < mask.cols(); ++j) {
       const float x = value.values(i, j);
       if (x != 0 && x != 1)
-        fail(Exit::data, "{} holds {} at row {}, column {}, expected 0 or 1", where, x, i, j);
+        fail(Exit::data, "{} contains {} at row {}, column {}, expected 0 or 1", where, x, i, j);
       mask(i, j) = x != 0;
     }
   return mask;
@@ -145,7 +145,7 @@ std::vector<std::uint32_t> order_of(const MatValue& value, const std::string& wh
   for (std::size_t i = 0; i < value.values.rows(); ++i)
     for (const float x : value.values.row(i)) {
       if (!(x >= 1 && x <= 4e9f) || x != std::floor(x))
-        fail(Exit::data, "{} holds {} at place {}, expected a row number from 1 on", where, x, order.size());
+        fail(Exit::data, "{} contains {} at place {}, expected a row number from 1 on", where, x, order.size());
       order.push_back(static_cast<std::uint32_t>(x) - 1);
     }
   return order;
@@ -184,7 +184,7 @@ Folds read_mat_folds(const std::string& path) {
   }
   if (const MatValue* ids = find_value(values, kIds); ids != nullptr)
     for (const MatValue& cell : ids->cells) {
-      if (cell.text.size() != 1) fail(Exit::data, "{}: {} is not a cell array of texts", path, kIds);
+      if (cell.text.size() != 1) fail(Exit::data, "{}: {} is not a cell array of strings", path, kIds);
       folds.ids.push_back(cell.text[0]);
     }
   take_sizes(folds);

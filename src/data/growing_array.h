@@ -1,4 +1,4 @@
-// An array that is written to a file as its rows come, with the checksums of its blocks.
+// An array that is written to a file row by row, with the checksums of its blocks.
 #pragma once
 
 #include <fcntl.h>

@@ -11,7 +11,7 @@
 
 #include "base/error.h"
 #include "base/text.h"
-#include "data/forms.h"
+#include "data/formats.h"
 #include "data/h5ad_labels.h"
 #include "data/names.h"
 
@@ -81,7 +81,7 @@ class H5adReader {
     if (const auto axis = file_.attribute("", "axis"); axis && axis->type != Element::text &&
                                                        axis->count() == 1 &&
                                                        to_integers<std::int64_t>(*axis, path())(0, 0) == 1)
-      fail(Exit::data, "{}: its modalities share variables (axis 1), not observations, so they are no views",
+      fail(Exit::data, "{}: its modalities share variables (axis 1), not observations, so they are not views",
            path());
     const auto children = file_.children("mod");
     std::set<std::string> left(children.begin(), children.end());
@@ -254,7 +254,7 @@ class H5adReader {
     const std::uint64_t cells = std::uint64_t{data_.rows} * view.columns();
     if (cells / 4096 > file_.bytes())
       fail(Exit::data,
-           "{}: '{}' has {} rows of {} columns among {} observations; {} cells are not believed in {} bytes",
+           "{}: '{}' has {} rows of {} columns among {} observations; {} cells are implausible in {} bytes",
            path(), where, view.rows(), view.columns(), data_.rows, cells, file_.bytes());
   }
 
@@ -385,7 +385,7 @@ class H5adReader {
         }
     }
     if (!left.empty())
-      data_.notes.push_back(fmt::format("left aside: {}; --views takes further matrices", some(left, 12)));
+      data_.notes.push_back(fmt::format("ignored: {}; --views can add matrices", some(left, 12)));
     if (!data_.labels.empty() || !options_.labels_declared) return;
     std::vector<std::string> columns;
     for (std::size_t k = 0; k < modalities_.size(); ++k) {

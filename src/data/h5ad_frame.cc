@@ -76,7 +76,7 @@ FrameColumn from_codes(const Array& codes, std::vector<std::string> categories, 
 
 FrameColumn from_array(const Array& array, const std::string& where) {
   if (array.shape.size() != 1)
-    fail(Exit::data, "{}: has shape {}, expected one value a row", where, shape_text(array.shape));
+    fail(Exit::data, "{}: has shape {}, expected one value per row", where, shape_text(array.shape));
   if (array.type == Element::text) return from_texts(as_texts(array, where));
   FrameColumn column{
       array.type == Element::boolean ? FrameColumn::Kind::boolean : FrameColumn::Kind::number, {}, {}, {}};
@@ -126,7 +126,7 @@ Frame::Frame(Hdf5File& file, std::string at, std::string uns)
     fail(Exit::data, "{}: has no '{}'; is it an AnnData file?", file.path(), at_);
   if (kind == Hdf5File::Kind::dataset) {
     columns_ = file_.fields(at_);
-    if (columns_.empty()) fail(Exit::data, "{}: is no data frame", place(file_, at_));
+    if (columns_.empty()) fail(Exit::data, "{}: is not a data frame", place(file_, at_));
     compound_ = true;
     index_ = columns_.front();
     columns_.erase(columns_.begin());

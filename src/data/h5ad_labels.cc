@@ -67,7 +67,7 @@ LabelBlock from_classes(const FrameColumn& column, const std::string& name, bool
     if (std::isnan(x)) continue;
     if (x != std::floor(x) || !std::isfinite(x))
       fail(Exit::data,
-           "{}: holds {}, so it is a measurement; labels are categories, booleans, 0/1 or whole numbers",
+           "{}: contains {}, so it is a measurement; labels are categories, booleans, 0/1 or whole numbers",
            where, x);
     classes.emplace(x, 0);
     if (classes.size() > kMostClasses)

@@ -18,7 +18,7 @@ struct LabelBlock {
 // for each. The latter are called by their value alone or, where `prefixed`, `column=value`.
 LabelBlock labels_of(const FrameColumn& column, const std::string& name, bool prefixed,
                      const std::string& code, const std::string& where);
-// A matrix with one column a label: 0/1 or another label code, NaN = unknown.
+// A matrix with one column per label: 0/1 or another label code, NaN = unknown.
 LabelBlock labels_of(const FileMatrix& matrix, const std::string& name, const std::string& code,
                      const std::string& where);
 

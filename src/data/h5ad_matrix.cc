@@ -73,7 +73,7 @@ FileMatrix sparse_at(Hdf5File& file, const std::string& at, bool by_rows, const 
     fail(Exit::data, "{}: the shape has {} numbers, expected 2", where, sizes.values().size());
   const std::uint64_t rows = sizes.values()[0], columns = sizes.values()[1];
   if (rows > UINT32_MAX || columns > UINT32_MAX)
-    fail(Exit::data, "{}: {} x {} values are not believed", where, rows, columns);
+    fail(Exit::data, "{}: {} x {} values are implausible", where, rows, columns);
   check_backed(by_rows ? columns : rows, file.bytes(), by_rows ? "columns" : "rows", where);
   FileMatrix out;
   Array values = file.read(at + "/data");
@@ -104,7 +104,7 @@ FileMatrix frame_at(Hdf5File& file, const std::string& at, const std::string& wh
   for (std::size_t j = 0; j < frame.columns().size(); ++j) {
     const FrameColumn column = frame.column(frame.columns()[j]);
     if (column.kind == FrameColumn::Kind::categories || column.rows() != names.size())
-      fail(Exit::data, "{}: the column '{}' does not hold one number a row", where, frame.columns()[j]);
+      fail(Exit::data, "{}: the column '{}' does not hold one number per row", where, frame.columns()[j]);
     for (std::size_t i = 0; i < names.size(); ++i) values(i, j) = column.values[i];
     out.column_names.push_back(utf8_or_latin1(frame.columns()[j]));
   }

@@ -6,7 +6,7 @@
 
 #include "base/error.h"
 #include "base/files.h"
-#include "data/forms.h"
+#include "data/formats.h"
 #include "data/hdf5_write.h"
 #include "data/names.h"
 
@@ -254,7 +254,7 @@ class H5adWriter {
 
 void write_h5ad_dataset(const Dataset& data, const std::string& path) {
   if (data.views.size() > 1)
-    fail(Exit::usage, "{}: .h5ad holds one view, the data set has {}; write .h5mu", path, data.views.size());
+    fail(Exit::usage, "{}: .h5ad contains one view, the data set has {}; write .h5mu", path, data.views.size());
   for (std::size_t i = 0; i < data.rows && !data.views.empty(); ++i)
     if (!data.has(i, 0))
       fail(Exit::usage, "{}: item {} misses the view '{}', and .h5ad has a row for every item; write .h5mu",

@@ -16,7 +16,7 @@ std::uint64_t size_of(const std::string& path) {
   for (std::size_t at = 0; at < file->size();
        at = at == 0 ? 512 : 2 * at)  // others may put something in front
     if (file->text().substr(at).starts_with(kMagic)) return file->size();
-  fail(Exit::data, "{}: is no HDF5 file, which .h5ad and .h5mu files are; it may be cut off or damaged",
+  fail(Exit::data, "{}: is not an HDF5 file, which .h5ad and .h5mu files are; it may be cut off or damaged",
        path);
 }
 
@@ -123,7 +123,7 @@ Array Hdf5File::get_array(const std::string& name) {
     for (std::uint64_t i = rows * cols; i > 0; --i) {
       array.text.push_back(channel.get_text());
       if (array.text.back().size() > left)
-        fail(Exit::data, "{}: '{}' holds more text than {} bytes can", path_, name, bytes_);
+        fail(Exit::data, "{}: '{}' contains more text than {} bytes can", path_, name, bytes_);
       left -= array.text.back().size();
     }
     return array;

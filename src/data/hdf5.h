@@ -1,7 +1,6 @@
-// HDF5 files, read by libhdf5 in a child process (data/child.h) that answers questions about paths in the
-// file. Files are taken for hostile: only hard links are followed (a link to elsewhere is refused), external
-// and virtual storage and unknown filters are refused, and no promise of a header costs more memory than the
-// file's bytes can back.
+// HDF5 files, read by libhdf5 in a child process (data/child.h) that answers questions about paths in the file. Files
+// are untrusted: only hard links are followed; external and virtual storage and unknown filters are refused; and no
+// declared size costs more memory than the bytes of the file can back.
 #pragma once
 
 #include <memory>

@@ -134,7 +134,7 @@ Memory integers(std::size_t size, bool is_signed) {
   for (const auto& k : known)
     if (k.size == size && k.is_signed == is_signed)
       return {k.element, Handle(H5Tcopy(k.type), H5Tclose), false, size, H5T_STR_NULLTERM};
-  refuse("holds integers of {} bytes", size);
+  refuse("contains integers of {} bytes", size);
 }
 
 Memory memory_for(hid_t type) {
@@ -155,7 +155,7 @@ Memory memory_for(hid_t type) {
         H5Tset_order(memory.type, H5T_ORDER_LE);
         return memory;
       }
-      if (size != 4 && size != 8) refuse("holds floating point numbers of {} bytes", size);
+      if (size != 4 && size != 8) refuse("contains floating point numbers of {} bytes", size);
       return {size == 4 ? Element::f32 : Element::f64,
               Handle(H5Tcopy(size == 4 ? H5T_IEEE_F32LE : H5T_IEEE_F64LE), H5Tclose), false, size,
               H5T_STR_NULLTERM};
@@ -167,7 +167,7 @@ Memory memory_for(hid_t type) {
       return memory;
     }
     default:
-      refuse("holds neither numbers nor texts");
+      refuse("contains neither numbers nor strings");
   }
 }
 
@@ -291,7 +291,7 @@ class Server {
   }
 
   void send_children(const Handle& group) {
-    if (H5Iget_type(group) != H5I_GROUP) refuse("is no group");
+    if (H5Iget_type(group) != H5I_GROUP) refuse("is not a group");
     struct Found {
       std::vector<std::string> names;
       std::uint64_t left;
@@ -357,7 +357,7 @@ class Server {
   }
 
   void send_dataset(const Handle& dataset, const std::string& field) {
-    if (H5Iget_type(dataset) != H5I_DATASET) refuse("is no dataset");
+    if (H5Iget_type(dataset) != H5I_DATASET) refuse("is not a dataset");
     const Handle type(H5Dget_type(dataset), H5Tclose), space(H5Dget_space(dataset), H5Sclose),
         creation(H5Dget_create_plist(dataset), H5Pclose);
     if (!type.good() || !space.good() || !creation.good()) refuse("cannot be read: {}", reason());
@@ -449,7 +449,7 @@ class Server {
         texts.push_back(padded_text(reinterpret_cast<const char*>(buffer.data() + k * memory.size),
                                     memory.size, memory.pad));
       }
-      if (texts.back().size() > left) refuse("holds more text than the file has bytes");
+      if (texts.back().size() > left) refuse("contains more text than the file has bytes");
       left -= texts.back().size();
     }
     if (!memory.pointers) return;

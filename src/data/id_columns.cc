@@ -93,11 +93,11 @@ IdChoice choose_ids(const std::vector<IdColumn>& columns, const std::string& whe
     if (columns[k].values == columns[best].values) {
       drop(k, "repeats the ids");
     } else if (is_row_number_name(columns[k].name) && facts_of(columns[k].values).whole) {
-      drop(k, "holds numbers of rows");
+      drop(k, "contains numbers of rows");
     } else if (columns[best].named_by_user) {
       fail(Exit::data,
-           "{}: {} looks like ids as well as {}, and ids are no features; leave it out with "
-           "--ignore-columns '{}'",
+           "{}: {} looks like ids as well as {}, and ids are not features; leave it out with --ignore-columns "
+           "'{}'",
            where, shown(columns[k]), shown(columns[best]), flag_of(columns[k]));
     } else {
       fail(Exit::data,

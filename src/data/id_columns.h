@@ -1,5 +1,5 @@
-// Which column of a table holds the ids of its rows: told by headers and values together, so that neither the row
-// numbers that pandas and R write are taken for ids, nor ids for features.
+// Which column of a table contains the ids of its rows. Headers and values decide together, so that row numbers
+// written by pandas and R are not taken for ids, nor ids for features.
 #pragma once
 
 #include <cstddef>
@@ -12,7 +12,7 @@ struct IdColumn {  // one that may hold ids
   std::size_t column = 0;
   std::string name;
   bool named_by_user = false;
-  std::vector<std::string> values;  // one a row
+  std::vector<std::string> values;  // one per row
 };
 
 struct IdChoice {

@@ -1,4 +1,4 @@
-// Ids of rows as people write them: which header names a column of ids, and which two ids are likely the same.
+// Row ids as people write them: which headers name a column of ids, and which two ids are likely the same.
 #pragma once
 
 #include <string>

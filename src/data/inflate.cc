@@ -85,7 +85,7 @@ void verify_expansion(Bytes input, Inflate::Wrapping wrapping, std::uint64_t cla
   while (stream.read(scratch) == scratch.size()) {
   }
   if (stream.produced() < claimed)
-    fail(Exit::data, "{}: the compressed data at byte {} holds {} bytes, the header promises {}", where,
+    fail(Exit::data, "{}: the compressed data at byte {} contains {} bytes, the header promises {}", where,
          offset, stream.produced(), claimed);
 }
 

@@ -1,5 +1,5 @@
-// Decompression of untrusted deflate streams, piece by piece, so that nothing larger than the caller's buffer
-// is ever held, and no size is believed that deflate could not reach.
+// Decompression of untrusted deflate streams, piece by piece: memory is bounded by the caller's buffer, and declared
+// sizes that deflate could not reach are refused.
 #pragma once
 
 #include <zlib.h>

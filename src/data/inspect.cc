@@ -236,23 +236,23 @@ void advise_views(const Report& r, std::vector<std::string>& advice) {
     const auto say = [&](const std::string& text) { advice.push_back("view '" + view.name + "': " + text); };
     if (view.non_finite > 0)
       say(
-          fmt::format("{} not finite, the first at row {}, column {} (from 0); training refuses them: mend "
+          fmt::format("{} not finite, the first at row {}, column {} (from 0); training refuses them: fix "
                       "them, or mark the instance as missing",
                       many(view.non_finite, "value is", "values are"), view.bad_row, view.bad_column));
     if (view.constant_columns > 0)
-      say(fmt::format("{} of {} columns never vary; they carry nothing and zscore turns them into 0",
+      say(fmt::format("{} of {} columns are constant; they carry no information, and zscore turns them into 0",
                       view.constant_columns, view.columns));
     if (view.zero_rows > 0)
-      say(fmt::format("{} all zeros; if that means 'missing', say so (W = 0)",
+      say(fmt::format("{} all zeros; if that means 'missing', mark them as missing (W = 0)",
                       many(view.zero_rows, "instance is", "instances are")));
     if (view.missing > .6) say(fmt::format("{} of the rows lack it", percent(view.missing)));
     if (view.columns > r.rows)
-      say(fmt::format("{} columns for {} rows: easy to learn by heart; the pca preparations reduce it",
+      say(fmt::format("{} columns for {} rows: easy to overfit; the pca preparations reduce it",
                       view.columns, r.rows));
     if (view.deviation > 0 && (view.max - view.mean) / view.deviation > 50)
       say(fmt::format(
-          "values reach {:.0f} standard deviations: a few large ones rule it; root-pca and log-pca "
-          "tame them, zscore does not",
+          "values reach {:.0f} standard deviations: a few large values dominate it; root-pca and log-pca "
+          "dampen them, zscore does not",
           (view.max - view.mean) / view.deviation));
     if (!(view.deviation > 0)) continue;
     if (widest == nullptr || view.deviation > widest->deviation) widest = &view;
@@ -260,12 +260,12 @@ void advise_views(const Report& r, std::vector<std::string>& advice) {
   }
   if (widest != nullptr && widest->deviation > 100 * narrowest->deviation)
     advice.push_back(
-        fmt::format("the scales of the views differ: the standard deviation is {:.3g} in '{}' and {:.3g} "
-                    "in '{}'; do not switch the preparation off",
+        fmt::format("the scales of the views differ: the standard deviation is {:.3g} in '{}' and {:.3g} in "
+                    "'{}'; do not switch off the preparation",
                     widest->deviation, widest->name, narrowest->deviation, narrowest->name));
   if (!r.views.empty() && r.rows_with_views[0] > 0)
     advice.push_back(
-        fmt::format("{} no view at all: nothing can be learned from such rows or said about them",
+        fmt::format("{} no view at all: they cannot be used in training or predicted",
                     many(r.rows_with_views[0], "row has", "rows have")));
   if (r.duplicates > 0)
     advice.push_back(
@@ -285,7 +285,7 @@ void advise_ids(const Dataset& data, Report& report) {
   if (report.misspelt.size() > kShown)
     pairs.push_back(fmt::format("{} more", report.misspelt.size() - kShown));
   report.advice.push_back(fmt::format(
-      "{} of ids may be one item that is spelt in two ways, its views and labels on different rows: {}",
+      "{} of ids may be one item spelt in two ways, with its views and labels on different rows: {}",
       many(report.misspelt.size(), "pair", "pairs"), join(pairs, ", ")));
 }
 
@@ -304,13 +304,13 @@ void advise_labels(const Report& r, std::vector<std::string>& advice) {
                                  never.size(), c, some(never, 12)));
   if (rare > 0)
     advice.push_back(fmt::format(
-        "{} of {} labels with fewer than {} known positives: hard to learn, and their figures jump from "
-        "split to split",
+        "{} of {} labels with fewer than {} known positives: hard to learn, and their figures vary from split "
+        "to split",
         rare, c, kRare));
   if (!no_negative.empty())
     advice.push_back(
-        fmt::format("{} of {} labels without a known negative: nothing tells where they end ({}); if "
-                    "blank means no, say --blank-means no",
+        fmt::format("{} of {} labels without a known negative: they cannot be told from the rest ({}); if "
+                    "blank means no, use --blank-means no",
                     no_negative.size(), c, some(no_negative, 12)));
   const double bare = share(static_cast<double>(r.rows_without_positive), static_cast<double>(r.rows));
   if (r.rows_without_positive > 0)
@@ -347,9 +347,10 @@ Report inspect(const Dataset& data) {
   if (!data.labels.empty()) count_labels(data, report);
 
   if (report.rows == 0) report.advice.push_back("there are no rows");
-  if (data.views.empty()) report.advice.push_back("there are no views: it can be inspected, not trained on");
+  if (data.views.empty()) report.advice.push_back("there are no views: the data can be inspected, but not "
+                                                  "trained on");
   if (data.labels.empty())
-    report.advice.push_back("there are no labels: a model can predict for it, none can be trained on it");
+    report.advice.push_back("there are no labels: a model can predict them, but not be trained on these data");
   advise_ids(data, report);
   advise_views(report, report.advice);
   advise_labels(report, report.advice);

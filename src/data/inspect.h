@@ -1,4 +1,4 @@
-// What is in a data set, and what will hurt: the facts that `lacuna data inspect` shows.
+// The contents of a data set and its likely problems, as shown by `lacuna data inspect`.
 #pragma once
 
 #include <cstdint>

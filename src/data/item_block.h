@@ -1,6 +1,6 @@
-// A block of items that arrive one by one (lines of a stream, requests to a server), filled row by row and
-// then scored at once. Rows are independent: several threads may fill different ones. A block is used again
-// and again; it takes memory for its largest number of rows once.
+// A block of items that arrive one by one (lines of a stream, requests to a server), filled row by row and then scored
+// together. Rows are independent: several threads may fill different ones. A block is reused, and allocates memory for
+// its largest number of rows once.
 #pragma once
 
 #include <cstdint>
@@ -19,14 +19,14 @@ namespace lacuna {
 struct ViewShape {
   std::string name;
   std::size_t columns = 0;
-  std::vector<std::string> column_names = {};  // empty, or one a column
+  std::vector<std::string> column_names = {};  // empty, or one per column
   std::vector<float> fill =
-      {};  // what stands for an empty cell, one a column; empty = such a cell is refused
+      {};  // what stands for an empty cell, one per column; empty = such a cell is refused
 };
 
 class ItemBlock {
  public:
-  // `labels`: names of those that items may tell of themselves; none where nobody asks for them.
+  // `labels`: names of the labels that items may state; empty if labels are not used.
   ItemBlock(std::vector<ViewShape> views, std::size_t capacity, std::vector<std::string> labels = {});
   ItemBlock(const ItemBlock&) = delete;
   ItemBlock& operator=(const ItemBlock&) = delete;
@@ -55,7 +55,7 @@ class ItemBlock {
     numbers_[i] = number;
   }
 
-  // 1, 0 or kUnknown, one a label: what item i tells of itself.
+  // 1, 0 or kUnknown, one per label: what item i tells of itself.
   std::span<const std::int8_t> known(std::size_t i) const { return known_.row(i); }
   void set_label(std::size_t i, std::size_t label, std::int8_t value) { known_(i, label) = value; }
 

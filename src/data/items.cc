@@ -123,7 +123,7 @@ const ItemsAway::Copy& ItemsAway::on(const Engine& engine, const Items& items) c
                    [&](std::size_t begin, std::size_t count) { return matrix.view().slice(begin, count); });
   };
   try {
-    // Labels are read by losses as well, and are small; rows of views are gathered once a step.
+    // Labels are read by losses as well, and are small; rows of views are gathered once per step.
     copy.Y = send(items.Y);
     copy.G = send(items.G);
     for (const auto& common : items.common) copy.common.push_back(send(SharedMatrix<float>(common)));

@@ -1,6 +1,6 @@
-// What a method sees: prepared rows, missing instances as zero rows, unknown labels as zeros with G = 0. They lie in
-// memory, in mapped files (data/prepared.h) or in those of the data, and a device gets a copy: nobody who reads them knows
-// which.
+// The input of a method: prepared rows, with missing instances as zero rows and unknown labels as zeros with G = 0.
+// The rows are in memory, in mapped files (data/prepared.h) or in the files of the data, and a device makes a copy;
+// readers cannot tell the difference.
 #pragma once
 
 #include <cstdint>

@@ -9,7 +9,7 @@
 #include "base/error.h"
 #include "base/files.h"
 #include "base/text.h"
-#include "data/forms.h"
+#include "data/formats.h"
 #include "data/names.h"
 #include "data/npy.h"
 
@@ -61,7 +61,7 @@ Names read_names(const std::string& path) {
   if (!path.ends_with(".npy")) return read_lines(path);
   const Array array = read_npy(path);
   if (array.type != Element::text)
-    fail(Exit::data, "{}: holds {}, expected texts", path, element_name(array.type));
+    fail(Exit::data, "{}: contains {}, expected strings", path, element_name(array.type));
   return array.text;
 }
 
@@ -149,7 +149,7 @@ void Join::add_labels(const TableSpec& spec, const std::string& label_names_file
     }
     const auto rest = take_labels(table, spec.read, spec.files[0], data_);
     if (!rest.empty() && spec.use.empty())
-      data_.notes.push_back(fmt::format("{}: {} of its columns are no labels and are left aside",
+      data_.notes.push_back(fmt::format("{}: {} of its columns are not labels and are ignored",
                                         file_name(spec.files[0]), rest.size()));
     add_part(spec, table, "labels", data_.labels.rows());
   }
@@ -166,7 +166,7 @@ std::vector<std::vector<std::int64_t>> Join::place(const Names& order) {
   std::unordered_map<std::string_view, std::uint32_t> places;
   for (std::size_t i = 0; i < order.size(); ++i)
     if (!places.emplace(order[i], static_cast<std::uint32_t>(i)).second)
-      fail(Exit::data, "{}: the id '{}' comes twice", where_, order[i]);
+      fail(Exit::data, "{}: the id '{}' occurs twice", where_, order[i]);
   std::vector<std::vector<std::int64_t>> rows(parts_.size());
   for (std::size_t k = 0; k < parts_.size(); ++k) {
     const Part& part = parts_[k];
@@ -188,7 +188,7 @@ std::vector<std::vector<std::int64_t>> Join::place(const Names& order) {
       if (at == places.end())
         fail(Exit::data, "{}: the id '{}' of '{}' is not in the list of ids", where_, part.ids[i], part.name);
       if (rows[k][at->second] >= 0)
-        fail(Exit::data, "{}: the id '{}' comes twice, in rows {} and {} (from 0)", part.file, part.ids[i],
+        fail(Exit::data, "{}: the id '{}' occurs twice, in rows {} and {} (from 0)", part.file, part.ids[i],
              rows[k][at->second], i);
       rows[k][at->second] = static_cast<std::int64_t>(i);
     }

@@ -1,5 +1,5 @@
-// Several tables, one a view and one with labels, laid side by side as one data set: by the ids of their rows
-// where they have ids, by position where none has.
+// Joins several tables, one per view and one with labels, into one data set: by the ids of their rows if they have
+// ids, by position if none has.
 #pragma once
 
 #include <cstdint>
@@ -23,7 +23,7 @@ struct TableSpec {
   ReadOptions read;
 };
 
-// One name a line, or a text array.
+// One name per line, or a text array.
 std::vector<std::string> read_names(const std::string& path);
 
 class Join {
@@ -45,7 +45,7 @@ class Join {
   bool id_column_found() const;  // some table has the column that the user named
 
  private:
-  struct NumberColumn {  // whole numbers, all different: they may be ids that nobody recognised
+  struct NumberColumn {  // whole numbers, all different: they may be unrecognised ids
     std::string name;
     std::vector<std::string> values;
   };

@@ -1,4 +1,4 @@
-// What is likely to be a mistake when tables are joined of which nobody has said how they belong together.
+// Likely mistakes when tables are joined without a description of how they belong together.
 #include <algorithm>
 #include <cmath>
 #include <filesystem>
@@ -86,7 +86,7 @@ void Join::check_ids() {
   std::vector<const Part*> with, without;
   for (const Part& part : parts_) (part.has_ids ? with : without).push_back(&part);
   if (with.empty()) {
-    data_.notes.push_back("no table has a column of ids (id, sample, ...): rows are joined by their order");
+    data_.notes.push_back("no table has a column of ids (id, sample, ...): rows are joined by position");
     return;
   }
   if (!without.empty())
@@ -114,16 +114,15 @@ void Join::check_row_numbers() {
     return;
   }
   fail(Exit::data,
-       "{}: {} {} only numbers its {} rows, as pandas and R do, and {} has {} rows{}: row numbers do not "
-       "tell which rows "
-       "belong together; write a column of ids into every table, or, if these numbers are ids, say "
+       "{}: {} {} only numbers its {} rows, as pandas and R do, and {} has {} rows{}: row numbers do not tell "
+       "which rows belong together; write a column of ids into every table, or, if these numbers are ids, use "
        "--id-column '{}'",
        where_, file_name(first->file), column_text(first->id_name), first->rows, file_name(other->file),
        other->rows, numbered(*other) ? "" : fmt::format(" with ids ({})", column_text(other->id_name)),
        first->id_name.empty() ? "0" : first->id_name);
 }
 
-// Ids under a header that nobody knows would be features, and the rows joined by something else.
+// Ids under an unknown header would become features, and the rows would be joined by something else.
 void Join::check_hidden_ids() {
   for (std::size_t k = 0; k < parts_.size(); ++k) {
     const Part& part = parts_[k];
@@ -135,8 +134,7 @@ void Join::check_hidden_ids() {
       const auto refuse = [&](std::size_t common, const std::string& of) {
         fail(Exit::data,
              "{}: the column '{}' looks like ids: its {} values are different whole numbers, and {} of them "
-             "are {}; say "
-             "--id-column '{}', or leave it out with --ignore-columns '{}'",
+             "are {}; use --id-column '{}', or leave it out with --ignore-columns '{}'",
              part.file, column.name, column.values.size(), common, of, column.name, column.name);
       };
       for (std::size_t i = 0; i < parts_.size(); ++i) {
@@ -165,7 +163,7 @@ void Join::check_meanings() const {
     if (meaning.empty()) continue;
     if (first != nullptr && meaning != meaning_of_id(first->id_name))
       fail(Exit::data,
-           "{}: the ids of {} are called '{}' and those of {} '{}'; if they are ids of the same things, say "
+           "{}: the ids of {} are called '{}' and those of {} '{}'; if they are ids of the same things, use "
            "--id-column 0 (the first column of each table), or call them alike",
            where_, file_name(first->file), first->id_name, file_name(part.file), part.id_name);
     if (first == nullptr) first = &part;
@@ -204,19 +202,16 @@ void Join::check_upright() {
   const Part& part = parts_[lying];
   if (part.turned)
     fail(Exit::data,
-         "{}: --transpose turns every view round, but in this one items are rows already ({} once it is "
-         "turned); turn the "
-         "others round in their files, or describe each in a dataset.toml, with transpose = true where items "
-         "are columns",
+         "{}: --transpose transposes every view, but in this one the items are already rows ({} once "
+         "transposed); transpose the others in their files, or describe each in a dataset.toml, with "
+         "transpose = true where items are columns",
          part.file, counts);
   if (others_stand.empty())
     fail(Exit::data, "{}: the items are its columns, not its rows ({}); use --transpose", part.file, counts);
   fail(Exit::data,
-       "{}: the items are its columns, not its rows ({}), while {} has items as rows, so that --transpose, "
-       "which turns "
-       "every view round, will not do; turn {} round, or describe each table in a dataset.toml, with "
-       "transpose = true "
-       "for {}",
+       "{}: the items are its columns, not its rows ({}), while {} has items as rows, so --transpose, which "
+       "transposes every view, does not help; transpose {}, or describe each table in a dataset.toml, with "
+       "transpose = true for {}",
        part.file, counts, others_stand[0], join(others_lie, ", "), join(others_lie, ", "));
 }
 
@@ -263,7 +258,7 @@ void Join::check_list_name() const {
     const auto at = std::ranges::find_if(columns, [&](const auto& name) { return folded(name) == list; });
     if (at != columns.end())
       fail(Exit::data,
-           "{}: its column '{}' holds the labels, by its name, and would be a feature; leave it out with "
+           "{}: its column '{}' contains the labels, by its name, and would be a feature; leave it out with "
            "--ignore-columns '{}:{}'",
            parts_[v].file, *at, parts_[v].name, *at);
   }
@@ -284,7 +279,7 @@ void Join::tell_overlap() {
     data_.notes.push_back(fmt::format("ids are in {}", tables[0]));
   else if (numbers)
     data_.notes.push_back(
-        fmt::format("warning: no table has ids, only row numbers ({}): rows are joined by their order",
+        fmt::format("warning: no table has ids, only row numbers ({}): rows are joined by position",
                     join(tables, ", ")));
   else
     data_.notes.push_back(
@@ -300,9 +295,8 @@ void Join::tell_misspelt() {
     shown.push_back(fmt::format("'{}' and '{}'", data_.ids[pairs[k].b], data_.ids[pairs[k].a]));
   if (pairs.size() > kShown) shown.emplace_back("...");
   data_.notes.push_back(
-      fmt::format("warning: {} of ids may be one item spelt in two ways, which parts its views from its "
-                  "labels: {} (lacuna data inspect "
-                  "tells more)",
+      fmt::format("warning: {} of ids may be one item spelt in two ways, which separates its views from its "
+                  "labels: {} (lacuna data inspect shows more)",
                   pairs.size() == 1 ? "1 pair" : fmt::format("{} pairs", pairs.size()), join(shown, ", ")));
 }
 

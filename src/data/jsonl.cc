@@ -73,7 +73,7 @@ class ItemParser {
     fail(Exit::data, "byte {}: {}", at_ - begin_ + 1, fmt::format(format, std::forward<Args>(args)...));
   }
   [[noreturn]] void twice(const std::string& key) const {
-    fail(Exit::data, "the key \"{}\" comes twice", key);
+    fail(Exit::data, "the key \"{}\" occurs twice", key);
   }
   std::string shown() const {  // what stands here, for messages
     if (at_ == end_) return "the end of the line";
@@ -162,7 +162,7 @@ class ItemParser {
       }
     }
     ++at_;
-    if (out != nullptr && !valid_utf8(*out)) fail_here("a name that is no UTF-8 text");
+    if (out != nullptr && !valid_utf8(*out)) fail_here("a name that is not UTF-8 text");
   }
   void read_id() {
     blank();
@@ -230,7 +230,7 @@ class ItemParser {
     const std::size_t j = block_.label_index(name);
     if (j == block_.labels().size())
       fail(Exit::data, "the model has no label '{}'{}", name, did_you_mean(name, block_.labels()));
-    if (seen_[j]++ != 0) fail(Exit::data, "label '{}' comes twice in \"labels\"", name);
+    if (seen_[j]++ != 0) fail(Exit::data, "label '{}' occurs twice in \"labels\"", name);
     return j;
   }
   std::int8_t label_value(const std::string& name) {
@@ -263,10 +263,10 @@ class ItemParser {
       return value;
     }
     if (at_ != end_ && (is_digit(*at_) || *at_ == '-') && !std::isfinite(value))
-      fail_here("view '{}': {} is more than float32 can hold", view, shown());
+      fail_here("view '{}': {} is beyond the range of float32", view, shown());
     if (word("NaN") || word("nan") || word("Infinity") || word("-Infinity"))
       fail_here(
-          "view '{}': NaN and Infinity are no numbers in JSON; write null for a value that is not known",
+          "view '{}': NaN and Infinity are not valid in JSON; write null for a value that is not known",
           view);
     fail_here("view '{}': expected a number, found {}", view, shown());
   }
@@ -355,7 +355,7 @@ class ItemParser {
     std::int64_t index = -1;
     const auto [next, error] = std::from_chars(at_, end_, index);
     if (error != std::errc() || next == end_ || std::strchr(" ,]\t", *next) == nullptr || index < 0)
-      fail_here("view '{}': an index is a whole number from 0 on, found {}", view.name, shown());
+      fail_here("view '{}': an index is a non-negative whole number, found {}", view.name, shown());
     if (static_cast<std::size_t>(index) >= view.columns)
       fail_here("view '{}': index {} is out of range, the model's view has {} columns (0 to {})", view.name,
                 index, view.columns, view.columns - 1);

@@ -31,9 +31,8 @@ Code code_of(const std::string& name, bool has_minus, bool has_zero, const std::
   if (name == "01-unknown") return {kUnknown, 0, 1};
   if (has_minus && has_zero)
     fail(Exit::data,
-         "{}: labels hold -1 and 0, which can mean two things; say --label-code pm1-unknown (-1 = no, 0 = "
-         "unknown, 1 "
-         "= yes) or 01-unknown (-1 = unknown, 0 = no, 1 = yes)",
+         "{}: labels hold -1 and 0, which can mean two things; use --label-code pm1-unknown (-1 = no, 0 = "
+         "unknown, 1 = yes) or 01-unknown (-1 = unknown, 0 = no, 1 = yes)",
          where);
   return has_minus ? Code{0, kNever, 1} : Code{kNever, 0, 1};
 }
@@ -43,7 +42,7 @@ Code code_of(const std::string& name, bool has_minus, bool has_zero, const std::
 Matrix<std::int8_t> decode_labels(MatrixView<const float> values, const std::string& code,
                                   const std::string& where, const std::vector<std::string>& columns) {
   Matrix<std::int8_t> out(values.rows, values.cols);
-  if (code == "any") {  // nobody looks at them
+  if (code == "any") {  // they are not used
     std::ranges::fill(out.values(), kUnknown);
     return out;
   }
@@ -68,8 +67,8 @@ Matrix<std::int8_t> decode_labels(MatrixView<const float> values, const std::str
              meaning.minus == kNever ? "" : "-1, ", meaning.zero == kNever ? "1" : "0, 1",
              columns.empty()
                  ? ""
-                 : fmt::format("; if the column holds ids, say --id-column '{}'; --label-columns names those "
-                               "that are labels",
+                 : fmt::format("; if the column contains ids, use --id-column '{}'; --label-columns names "
+                               "those that are labels",
                                columns[j]));
       out(i, j) = y;
     }
@@ -178,7 +177,7 @@ void note_blank_lists(const std::vector<std::string>& lists, const std::string& 
   if (blank > 0 && blanks == "auto")
     data.notes.push_back(
         fmt::format("warning: {} of the {} lists in {} are blank and count as unknown; if a blank list means "
-                    "that no tag applies, say --blank-means no",
+                    "that no tag applies, use --blank-means no",
                     blank, lists.size(), shown));
 }
 
@@ -229,10 +228,10 @@ void tag_labels(const std::vector<std::string>& lists, const std::string& column
          lists.size());
   const std::string shown = column.empty() ? "its only column" : fmt::format("the column '{}'", column);
   if (separator == 0)
-    data.notes.push_back(fmt::format("{} holds one tag a row: {} labels", shown, names.size()));
+    data.notes.push_back(fmt::format("{} contains one tag per row: {} labels", shown, names.size()));
   else
     data.notes.push_back(fmt::format(
-        "{} holds lists of tags, {}: {} labels (if each cell is one class, say --class-column)", shown,
+        "{} contains lists of tags, {}: {} labels (if each cell is one class, use --class-column)", shown,
         separator == '[' ? "in brackets" : fmt::format("separated by '{}'", separator), names.size()));
   note_blank_lists(lists, shown, blanks, data);
   note_second_separator(names, place, separator, data);
@@ -252,7 +251,7 @@ std::vector<std::string> read_words(const std::string& path, std::size_t count) 
   for (auto line : split(text, '\n'))
     if (!trim(line).empty()) words.push_back(utf8_or_latin1(trim(line)));
   if (words.size() != count)
-    fail(Exit::data, "{}: {} names, one a line, for {} labels", path, words.size(), count);
+    fail(Exit::data, "{}: {} names, one per line, for {} labels", path, words.size(), count);
   return words;
 }
 

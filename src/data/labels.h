@@ -1,4 +1,4 @@
-// Labels as files write them, as our three values (1, 0, unknown).
+// Converts labels as written in files to our three values (1, 0, unknown).
 #pragma once
 
 #include <string>
@@ -15,7 +15,7 @@ struct ReadOptions;
 // mean two things (-1, 0 and 1 together) are refused with the choices that exist. `columns`: their names in a table.
 Matrix<std::int8_t> decode_labels(MatrixView<const float> values, const std::string& code,
                                   const std::string& where, const std::vector<std::string>& columns = {});
-// One class number or name a row becomes one column a class, in the order of the numbers (names: as first
+// One class number or name per row becomes one column per class, in the order of the numbers (names: as first
 // met).
 void one_hot_labels(const std::vector<std::string>& classes, Dataset& data);
 
@@ -30,7 +30,7 @@ void tag_labels(const std::vector<std::string>& lists, const std::string& column
 char tag_separator(const std::vector<std::string>& lists);
 std::vector<std::string> split_tags(std::string_view list, char separator);
 
-// Names from a file with one a line (a words file). Exit::data unless there are `count` of them.
+// Names from a file with one per line (a words file). Exit::data unless there are `count` of them.
 std::vector<std::string> read_words(const std::string& path, std::size_t count);
 // Where names are made up: takes those of options.label_file, or of STEM_words.txt beside `path` (STEM: the
 // file's name without its ending, or the name of the data set with _six_view and the like cut), and notes

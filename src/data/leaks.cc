@@ -32,7 +32,8 @@ void note_twins(Dataset& data) {
   }
   if (!twins.empty())
     data.notes.push_back(
-        fmt::format("warning: {} differ in case or blanks only; if they mean the same, make them one label",
+        fmt::format("warning: {} differ only in case or blanks; if they mean the same, merge them into one "
+                    "label",
                     join(twins, ", ")));
 }
 
@@ -73,7 +74,7 @@ void check_leaks(Dataset& data, const std::string& where, bool refuse) {
     leaks.insert(leaks.end(), alike.begin(), alike.end());
     if (!leaks.empty())
       data.notes.push_back(
-          fmt::format("warning: view '{}' has features that are called like labels: {}; if they hold the "
+          fmt::format("warning: view '{}' has features that are called like labels: {}; if they contain the "
                       "labels, a model reads the answer",
                       view, some(leaks, 5)));
   }

@@ -1,4 +1,4 @@
-// Labels that also lie among the features: a model would read the answer, and every figure would be a lie.
+// Finds labels among the features, from which a model would read the answer.
 #pragma once
 
 #include <string>

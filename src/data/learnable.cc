@@ -70,16 +70,14 @@ std::vector<std::string> check_learnable(const Selection& train, const Selection
       if (learn.positives[j] + held_out.positives[j] > 0 && learn.negatives[j] + held_out.negatives[j] > 0)
         fail(
             Exit::data,
-            "{}: nothing can be learned: no label is known yes and no among the {} rows to learn from. Among "
-            "the {} rows that are held out for validation there is what they lack: --hold-out 0 learns from "
-            "all, more rows are better",
+            "{}: nothing can be learned: no label is known yes and no among the {} training rows. The {} "
+            "validation rows contain what they lack: --hold-out 0 trains on all rows; more rows are better",
             data.name, learn.rows, held_out.rows);
   }
   if (told_apart.empty() && !only_yes.empty())
     fail(Exit::data,
          "{}: nothing can be learned: {} known yes and nothing is known no, so that saying yes to everything "
-         "is right; "
-         "if a label that is not given means no, say --blank-means no",
+         "is right; if a label that is not given means no, use --blank-means no",
          data.name,
          data.label_count() == 1 ? "the label is" : fmt::format("all {} labels are", only_yes.size()));
   if (told_apart.empty())
@@ -93,21 +91,21 @@ std::vector<std::string> check_learnable(const Selection& train, const Selection
     if (learn.views[v] == 0) absent.push_back(data.views[v].name);
   if (!absent.empty())
     notes.push_back(
-        fmt::format("{} of {} views {} in no row to learn from, so that nothing is learned about {}: {}",
+        fmt::format("{} of {} views {} in no training row, so nothing is learned about {}: {}",
                     absent.size(), data.views.size(), absent.size() == 1 ? "is" : "are",
                     absent.size() == 1 ? "it" : "them", some(quoted(absent), 5)));
   if (!only_yes.empty())
     notes.push_back(
-        fmt::format("{} of {} labels have no known negative and cannot be told from anything: {} (if blank "
-                    "means no, say --blank-means no)",
+        fmt::format("{} of {} labels have no known negative and cannot be learned: {} (if blank means no, use "
+                    "--blank-means no)",
                     only_yes.size(), data.label_count(), some(quoted(only_yes), 5)));
   if (!only_no.empty())
     notes.push_back(fmt::format("{} of {} labels have no known positive and cannot be learned: {}",
                                 only_no.size(), data.label_count(), some(quoted(only_no), 5)));
   if (learn.rows < kFewRows)
     notes.push_back(
-        fmt::format("only {} rows with a view and a known label to learn from: expect little, and trust no "
-                    "figure",
+        fmt::format("only {} training rows with a view and a known label: do not expect much, and do not "
+                    "trust any figure",
                     learn.rows));
   const std::size_t selecting = val.rows.empty() ? 0 : count(val).rows;
   if (!val.rows.empty() && selecting < kFewToSelect)

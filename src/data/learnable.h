@@ -1,4 +1,4 @@
-// Whether there is anything to learn, before hours are spent on finding out.
+// Checks before training whether anything can be learned from the data.
 #pragma once
 
 #include <string>

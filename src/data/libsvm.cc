@@ -60,7 +60,7 @@ FlatTable read_libsvm(const std::string& path, const ReadOptions& options) {
           if (part.empty()) continue;
           const auto number = parse_double(part);
           if (!number || !(std::abs(*number) <= 2e9) || *number != std::trunc(*number))  // nan is neither
-            fail(Exit::data, "{}: line {}: '{}' is no label number", path, lines.number(),
+            fail(Exit::data, "{}: line {}: '{}' is not a label number", path, lines.number(),
                  utf8_or_latin1(part.substr(0, 40)));
           row.push_back(static_cast<std::int64_t>(*number));
           columns.emplace(row.back(), 0);
@@ -70,7 +70,7 @@ FlatTable read_libsvm(const std::string& path, const ReadOptions& options) {
       const auto column = parse_int(word.substr(0, colon));
       float value = 0;
       if (!column || *column < (from_zero ? 0 : 1) || *column > UINT32_MAX - 1)
-        fail(Exit::data, "{}: line {}: '{}' is no column:value", path, lines.number(),
+        fail(Exit::data, "{}: line {}: '{}' is not column:value", path, lines.number(),
              utf8_or_latin1(word.substr(0, 40)));
       if (!parse_cell(word.substr(colon + 1), value))
         refuse_cell(path, lines.number(), std::to_string(*column), word.substr(colon + 1));
@@ -79,7 +79,7 @@ FlatTable read_libsvm(const std::string& path, const ReadOptions& options) {
       builder.add(position, value);
     }
     if (const auto twice = builder.end_row(); twice >= 0)
-      fail(Exit::data, "{}: line {}: column {} comes twice", path, lines.number(),
+      fail(Exit::data, "{}: line {}: column {} occurs twice", path, lines.number(),
            twice + (from_zero ? 0 : 1));
     labels.push_back(std::move(row));
   }

@@ -1,7 +1,6 @@
-// Lines as they come in through a pipe, a terminal or a file: it waits for the first one and takes with it
-// whatever else is there already. So a line gets its answer before the next one is sent, and a full pipe is
-// read in bulk. Memory is bounded: of a line longer than the limit only the fact is kept. What begins as gzip does is
-// unpacked as it comes.
+// Lines that arrive through a pipe, a terminal or a file. It waits for the first line and returns it with all others
+// that are available. So each line is answered before the next one is awaited, and a full pipe is read in bulk. Memory
+// is bounded: lines beyond the limit are reported, not buffered. Gzip is decompressed on the fly.
 #pragma once
 
 #include <cstdint>

@@ -1,5 +1,4 @@
-// LZF, the small compressor that h5py brings along (compression="lzf"), as a filter of libhdf5. Only
-// decompression.
+// LZF decompression, the compressor of h5py (compression="lzf"), as a filter of libhdf5.
 #pragma once
 
 #include <cstddef>

@@ -16,7 +16,7 @@ std::vector<MatValue> read_mat(const std::string& path, const std::vector<std::s
   const auto order = text.substr(126, 2);
   if (order != "IM" && order != "MI")
     fail(Exit::data,
-         "{}: is no MATLAB file of level 5 or 7.3 (bytes 126 and 127 are not IM or MI); files of level 4 "
+         "{}: is not a MATLAB file of level 5 or 7.3 (bytes 126 and 127 are not IM or MI); files of level 4 "
          "must be saved anew",
          path);
   const int major = static_cast<unsigned char>(order == "IM" ? text[125] : text[124]);

@@ -18,7 +18,7 @@ struct MatValue {
   std::vector<std::uint64_t> shape;  // as MATLAB says it: rows, columns, ...
   Table<float> values{};  // numbers, row-major (rows, columns); further dimensions lie among the columns
   std::optional<Csr> sparse{};      // a sparse matrix has this instead
-  std::vector<std::string> text{};  // of a char array: one a row, with trailing blanks cut
+  std::vector<std::string> text{};  // of a char array: one per row, with trailing blanks cut
   std::vector<MatValue> cells{};    // of a cell array: in MATLAB's order (down the columns)
 
   bool numeric() const { return sparse.has_value() || !values.empty(); }

@@ -222,7 +222,7 @@ class Reader {
       default:
         if (h.array_class >= kDoubleClass && h.array_class <= kUint64Class) {
           if ((h.flags & kComplexFlag) != 0)
-            fail(Exit::data, "{}: '{}' holds complex numbers", in_.where(), h.name);
+            fail(Exit::data, "{}: '{}' contains complex numbers", in_.where(), h.name);
           numbers(h, end, out);
         }  // structs, objects and functions are passed over
     }

@@ -115,7 +115,7 @@ class Converter {
     std::uint64_t cols = 1;
     for (std::size_t i = 1; i < out.shape.size(); ++i) cols *= out.shape[i];
     const std::string where = fmt::format("{}: '{}'", path_, out.name);
-    if (v.isComplex != 0) fail(Exit::data, "{} holds complex numbers", where);
+    if (v.isComplex != 0) fail(Exit::data, "{} contains complex numbers", where);
     if (v.class_type == MAT_C_CELL) {
       auto** cells = static_cast<matvar_t**>(v.data);
       const std::uint64_t there = v.data == nullptr ? 0 : v.nbytes / sizeof(matvar_t*);
@@ -253,7 +253,7 @@ void send_values(const std::string& path, std::uint64_t bytes, const std::vector
     const MatHandle mat(Mat_Open(path.c_str(), MAT_ACC_RDONLY));
     if (!mat)
       fail(Exit::data,
-           "{}: is no MATLAB file of level 7.3 that libmatio can open; it may be cut off or damaged", path);
+           "{}: is not a MATLAB file of level 7.3 that libmatio can open; it may be cut off or damaged", path);
     const Converter converter(path, bytes);
     while (Variable variable{Mat_VarReadNextInfo(mat.get())}) {
       const std::string name = variable->name == nullptr ? "" : variable->name;

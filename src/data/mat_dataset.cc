@@ -10,7 +10,7 @@
 #include "base/error.h"
 #include "base/text.h"
 #include "data/flat_table.h"
-#include "data/forms.h"
+#include "data/formats.h"
 #include "data/labels.h"
 #include "data/mat.h"
 #include "data/names.h"
@@ -31,11 +31,11 @@ const MatValue* find_one(std::span<const MatValue> values, std::initializer_list
   for (const char* name : names)
     if (const MatValue* other = find_value(values, name); other != nullptr && other != found)
       data.notes.push_back(
-          fmt::format("{} are taken from the variable '{}'; '{}' is left aside", what, found->name, name));
+          fmt::format("{} are taken from the variable '{}'; '{}' is ignored", what, found->name, name));
   return found;
 }
 
-// Texts of a char array (one a row) or of a cell array of texts; numbers as they print.
+// Texts of a char array (one per row) or of a cell array of texts; numbers as they print.
 std::vector<std::string> texts(const MatValue* value) {
   std::vector<std::string> out;
   if (value == nullptr) return out;
@@ -112,7 +112,7 @@ void read_labels(const MatValue& label, bool transpose, const ReadOptions& optio
     for (std::size_t i = 0; i < values.rows(); ++i)
       classes.push_back(std::isnan(values(i, 0)) ? "" : fmt::format("{}", values(i, 0)));
     one_hot_labels(classes, data);
-    data.notes.push_back(fmt::format("'{}' holds one class a row; {} classes became labels", label.name,
+    data.notes.push_back(fmt::format("'{}' contains one class per row; {} classes became labels", label.name,
                                      data.label_names.size()));
     return;
   }

@@ -1,4 +1,4 @@
-// What libmatio opens and gives, freed at the end of its block.
+// Handles of libmatio that free themselves.
 #pragma once
 
 #include <matio.h>

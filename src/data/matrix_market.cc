@@ -1,5 +1,5 @@
 // Matrix Market files (coordinate and array; real, integer and pattern; general and symmetric), the lists of
-// names that lie beside them (.docs: one id a column, .terms: one name a row), and topic lists (.clist).
+// names that lie beside them (.docs: one id per column, .terms: one name per row), and topic lists (.clist).
 #include <algorithm>
 #include <cctype>
 #include <filesystem>
@@ -95,14 +95,14 @@ class MatrixMarket {
   std::uint64_t size(std::string_view word, std::size_t line) const {
     const auto number = parse_int(word);
     if (!number || *number < 0 || *number > UINT32_MAX)
-      fail(Exit::data, "{}: line {}: '{}' is no size", path_, line, utf8_or_latin1(word.substr(0, 40)));
+      fail(Exit::data, "{}: line {}: '{}' is not a size", path_, line, utf8_or_latin1(word.substr(0, 40)));
     return static_cast<std::uint64_t>(*number);
   }
   std::uint32_t position(std::string_view word, std::uint64_t count, std::size_t line,
                          const char* what) const {
     const auto number = parse_int(word);
     if (!number || *number < 1 || static_cast<std::uint64_t>(*number) > count)
-      fail(Exit::data, "{}: line {}: '{}' is no {} (1 to {})", path_, line,
+      fail(Exit::data, "{}: line {}: '{}' is not a {} (1 to {})", path_, line,
            utf8_or_latin1(word.substr(0, 40)), what, count);
     return static_cast<std::uint32_t>(*number - 1);
   }
@@ -140,7 +140,7 @@ class MatrixMarket {
     for (std::uint64_t i = 0; i < rows_; ++i) {
       for (; k < entries.size() && entries[k].row == i; ++k) builder.add(entries[k].column, entries[k].value);
       if (const auto twice = builder.end_row(); twice >= 0)
-        fail(Exit::data, "{}: the entry ({}, {}) comes twice", path_, i + 1, twice + 1);
+        fail(Exit::data, "{}: the entry ({}, {}) occurs twice", path_, i + 1, twice + 1);
     }
     return builder.finish(columns_);
   }

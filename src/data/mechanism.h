@@ -1,5 +1,5 @@
-// How instances come to be missing where chance alone does not decide.
-//   not at random   whether an instance is hidden depends on its own values
+// Missing-data mechanisms other than completely at random:
+//   not at random   whether an instance is hidden depends on its values
 //   by pattern      items come in groups that have the same views: patients of one clinic, products of one shop
 #pragma once
 

@@ -1,5 +1,5 @@
-// The fast form (the plain one is metrics_reference.cc). The rank metrics of a row need only the places of
-// its positives among its known labels; the AUC and AP of a label are the same count down its column.
+// The fast implementation (metrics_reference.cc has the naive one). The rank metrics of a row need only the ranks of its
+// positives among its known labels; the AUC and AP of a label are the same count down its column.
 #include "data/metrics.h"
 
 #include <algorithm>
@@ -23,7 +23,7 @@ double ratio(double a, double b) {
   return b > 0 ? a / b : kNaN;
 }
 
-// Coverage where rows without positives outweigh the others is below 0, and says nothing.
+// Coverage is below 0, and meaningless, if rows without positives outweigh the others.
 double within_one(double value) {
   constexpr double kRounding = 1e-9;
   return value > 1 + kRounding ? kNaN : std::min(value, 1.);
@@ -244,14 +244,44 @@ void rank_items(MatrixView<const float> scores, MatrixView<const std::int8_t> tr
 
 }  // namespace
 
+std::span<const MetricDefinition> metric_definitions() {
+  static constexpr MetricDefinition kDefinitions[] = {
+      {"AP", &Metrics::ap, "average precision: how many of the labels ranked down to each true one are true, mean over items",
+       "mean_i (1/|P_i|) sum_{j in P_i} #{l in P_i: rank_l <= rank_j} / rank_j; a row without positives "
+       "adds 0"},
+      {"1-HL", &Metrics::hl, "1 - Hamming loss: share of correct yes/no decisions",
+       "1 - #{known ij: [S_ij > threshold] != Y_ij} / #{known ij}"},
+      {"1-RL", &Metrics::rl, "1 - ranking loss: share of pairs of a true and a false label in the right order",
+       "1 - mean_i #{(j in P_i, l in N_i): S_il >= S_ij} / (|P_i| |N_i|); a tie is an error, a row with one "
+       "kind of label adds 0"},
+      {"AUC", &Metrics::auc, "area under the ROC curve over the T best labels of every item, T = 1..c",
+       "trapezoids over T of TPR(T) against FPR(T), divided by FPR(c) - FPR(1); all rows pooled"},
+      {"1-OE", &Metrics::oe, "1 - one-error: share of items whose top label is true",
+       "1 - mean_i [Y_i,top = 0], top = the first label with the largest score"},
+      {"1-Cov", &Metrics::cov, "1 - coverage: how little of the ranking must be read to find all true labels",
+       "1 - mean_i (max_{j in P_i} rank_j - 1) / |K_i|; without positives the rank is 0"},
+      {"macro-AUC", &Metrics::macro_auc, "area under the ROC curve of each label over items, mean over labels",
+       "mean_j (#{pairs in order} + ties / 2) / (|P_j| |N_j|), labels with both kinds"},
+      {"macro-F1", &Metrics::macro_f1, "F1 of each label's decisions, mean over labels",
+       "mean_j 2 TP_j / (2 TP_j + FP_j + FN_j), labels with a positive"},
+      {"micro-F1", &Metrics::micro_f1, "F1 of all decisions together", "2 TP / (2 TP + FP + FN)"},
+  };
+  return kDefinitions;
+}
+
 const std::vector<std::string>& metric_names() {
-  static const std::vector<std::string> names = {"AP",    "1-HL",      "1-RL",     "AUC",     "1-OE",
-                                                 "1-Cov", "macro-AUC", "macro-F1", "micro-F1"};
+  static const std::vector<std::string> names = [] {
+    std::vector<std::string> all;
+    for (const MetricDefinition& metric : metric_definitions()) all.emplace_back(metric.name);
+    return all;
+  }();
   return names;
 }
 
 std::vector<double> Metrics::values() const {
-  return {ap, hl, rl, auc, oe, cov, macro_auc, macro_f1, micro_f1};
+  std::vector<double> all;
+  for (const MetricDefinition& metric : metric_definitions()) all.push_back(this->*metric.value);
+  return all;
 }
 
 double Metrics::by_name(const std::string& name) const {

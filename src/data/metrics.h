@@ -1,9 +1,12 @@
-// The six metrics of the paper, exactly (docs/metrics.md), and a few more. Unknown true labels are left out of every
-// sum; with all labels known the values are the paper's. Higher is better for every value: losses are
-// reported as 1 - loss.
+// The six metrics of the paper (docs/metrics.md), and a few more. Unknown labels enter no sum; with all labels known the
+// values are the paper's. Larger is better for every value: losses are reported as 1 - loss.
+//
+// To add a metric: a member here, its definition and its computation in metrics.cc, its literal computation in
+// metrics_reference.cc, and its row in docs/metrics.md. Tables, JSON, pages and selection walk metric_definitions().
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -14,21 +17,26 @@ namespace lacuna {
 struct Metrics {
   double ap = 0, hl = 0, rl = 0, auc = 0, oe = 0, cov = 0;  // AP, 1-HL, 1-RL, AUC, 1-OE, 1-Cov
   double macro_auc = 0, macro_f1 = 0, micro_f1 = 0;
-  // In the order of metric_names(): AP, 1-HL, 1-RL, AUC, 1-OE, 1-Cov, macro-AUC, macro-F1, micro-F1.
-  std::vector<double> values() const;
+  std::vector<double> values() const;             // in the order of metric_names()
   double by_name(const std::string& name) const;  // Exit::usage with the nearest name
 };
+struct MetricDefinition {
+  const char* name;
+  double Metrics::* value;
+  const char *words, *formula;  // as `lacuna metrics` prints them
+};
+std::span<const MetricDefinition> metric_definitions();
 const std::vector<std::string>& metric_names();
 
-// scores (n, c): larger = more relevant. truth (n, c): 1, 0, kUnknown. decided (n, c), 0 or 1: what counts as predicted
-// positive in HL and F1; an empty view means scores > threshold.
+// scores (n, c): larger = more relevant. truth (n, c): 1, 0, kUnknown. decided (n, c), 0 or 1: predicted positive in HL
+// and F1; empty: scores > threshold.
 Metrics evaluate(MatrixView<const float> scores, MatrixView<const std::int8_t> truth,
                  MatrixView<const std::uint8_t> decided = {}, double threshold = .5);
 Metrics evaluate_reference(MatrixView<const float> scores, MatrixView<const std::int8_t> truth,
                            MatrixView<const std::uint8_t> decided = {},
-                           double threshold = .5);  // the tests' truth
+                           double threshold = .5);  // the ground truth of the tests
 
-// The average precision of each row by itself, whose mean is AP; NaN where no label of the row is known.
+// The average precision of each row; their mean is AP. NaN if no label of the row is known.
 std::vector<double> row_average_precisions(MatrixView<const float> scores,
                                            MatrixView<const std::int8_t> truth);
 

@@ -1,4 +1,4 @@
-// The definitions of docs/metrics.md, written down one by one without any thought of speed: the tests' truth.
+// The definitions of docs/metrics.md, written down literally, without regard to speed: the ground truth of the tests.
 #include <algorithm>
 #include <cmath>
 #include <limits>

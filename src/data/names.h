@@ -1,4 +1,4 @@
-// Names of views, columns, labels and items: UTF-8 text without NUL, kept exactly through every file form.
+// Names of views, columns, labels and items: UTF-8 text without NUL, preserved exactly by every file format.
 #pragma once
 
 #include <string>

@@ -6,7 +6,7 @@
 #include "base/text.h"
 #include "data/flat_table.h"
 #include "data/folder.h"
-#include "data/forms.h"
+#include "data/formats.h"
 #include "data/names.h"
 #include "data/native_toml.h"
 #include "data/native_writer.h"
@@ -57,7 +57,7 @@ void write_csv_view(const Dataset& data, std::size_t v, const std::vector<std::s
   file.commit();
 }
 
-// Sparse views go to Matrix Market files: a CSV of mostly zeros serves nobody.
+// Sparse views go to Matrix Market files: a CSV of mostly zeros would be useless.
 void write_matrix_market(const Dataset& data, std::size_t v, const std::string& path) {
   const Csr& csr = std::get<Csr>(data.views[v].features);
   std::size_t rows = 0, count = 0;
@@ -128,7 +128,7 @@ void write_csv_folder(const Dataset& data, const std::string& path) {
     std::vector<std::string> here;
     for (std::size_t i = 0; i < keys.size(); ++i)
       if (data.has(i, v)) here.push_back(keys[i]);
-    if (!keys.empty() && here.empty()) {  // a view that nobody has: its width is all there is to keep
+    if (!keys.empty() && here.empty()) {  // a view that no item has: only its width is kept
       fail(Exit::data, "{}: no item has the view '{}'; CSV cannot hold such a view", path, view.name);
     }
     toml += fmt::format("\n[[views]]\nname = {}\n", toml_text(view.name));

@@ -1,7 +1,7 @@
 #include "data/native_toml.h"
 
 #include "base/error.h"
-#include "data/forms.h"
+#include "data/formats.h"
 
 namespace lacuna {
 

@@ -1,4 +1,4 @@
-// Pieces of a dataset.toml as writers of folders make them.
+// Fragments of a dataset.toml, for the writers of folders.
 #pragma once
 
 #include <string>

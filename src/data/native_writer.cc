@@ -7,7 +7,7 @@
 
 #include "base/error.h"
 #include "base/text.h"
-#include "data/forms.h"
+#include "data/formats.h"
 #include "data/growing_array.h"
 #include "data/native_toml.h"
 #include "data/npy.h"

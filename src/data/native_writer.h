@@ -1,7 +1,7 @@
-// A native folder written in a stream: parts of a data set come one after the other and are forgotten once written. Takes
-// memory for one part, and for the ids of all rows where there are ids. The folder appears whole or not at all.
+// Writes a native folder in a stream: parts of a data set arrive one after the other and are released once written. It
+// needs memory for one part, and for the ids of all rows if there are ids. The folder appears whole or not at all.
 //
-// Beside the arrays lies checksums.json with the CRC-32 of every block of every array (data/checksums.h).
+// Next to the arrays is checksums.json with the CRC-32 of every block of every array (data/checksums.h).
 #pragma once
 
 #include <memory>

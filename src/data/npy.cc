@@ -68,7 +68,7 @@ Header parse_header(Bytes bytes, const std::string& where) {
     if (error != std::errc() || end != type.data() + type.size()) header.kind = 0;
   }
   if (header.kind == 'O')
-    fail(Exit::data, "{}: holds pickled Python objects, which are never read; save plain arrays", where);
+    fail(Exit::data, "{}: contains pickled Python objects, which are never read; save plain arrays", where);
   if (header.kind == 0 || std::string_view("fiubUS").find(header.kind) == std::string_view::npos)
     fail(Exit::data, "{}: element type '{}' is not supported", where, utf8_or_latin1(type));
 
@@ -80,7 +80,7 @@ Header parse_header(Bytes bytes, const std::string& where) {
   auto shape = dictionary_value(dictionary, "shape", where);
   const auto close = shape.find(')');
   if (!shape.starts_with('(') || close == std::string_view::npos)
-    fail(Exit::data, "{}: the .npy header's shape is no tuple", where);
+    fail(Exit::data, "{}: the .npy header's shape is not a tuple", where);
   shape = shape.substr(1, close - 1);
   for (auto part : split(shape, ',')) {
     part = trim(part);

@@ -55,7 +55,7 @@ std::vector<ZipEntry> read_directory(const Fields& f, const std::string& where) 
   std::optional<std::uint64_t> end;
   for (std::uint64_t back = 22; back <= 22 + 65535 && back <= f.size() && !end; ++back)
     if (f.at<std::uint32_t>(f.size() - back) == kEnd) end = f.size() - back;
-  if (!end) fail(Exit::data, "{}: is no zip archive or is cut off: it has no end record", where);
+  if (!end) fail(Exit::data, "{}: is not a zip archive or is cut off: it has no end record", where);
   std::uint64_t count = f.at<std::uint16_t>(*end + 10), at = f.at<std::uint32_t>(*end + 16);
   if ((at == UINT32_MAX || count == UINT16_MAX) && *end >= 20 &&
       f.at<std::uint32_t>(*end - 20) == kLocator64) {

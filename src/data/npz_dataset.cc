@@ -3,13 +3,13 @@
 //   W (n, m)      1 = present            ids (n)                    view_names (m)  where a key cannot be the
 //   name V.columns (d) column names of view V V.data, V.indices, V.indptr, V.shape: a sparse view V, as
 //   SciPy's csr_matrix names its parts name, source, licence: single texts    difficult: Pascal VOC's open
-//   cells, left aside
+//   cells, ignored
 // A .npy alone is a data set of one view.
 #include <algorithm>
 #include <filesystem>
 
 #include "base/error.h"
-#include "data/forms.h"
+#include "data/formats.h"
 #include "data/labels.h"
 #include "data/names.h"
 #include "data/npy.h"
@@ -83,7 +83,7 @@ Dataset read_npz_dataset(const std::string& path, const ReadOptions& options) {
   for (auto& array : arrays) {
     const std::string where = fmt::format("{}[{}]", path, array.name);
     if (!single && reserved(array.name)) {
-      if (array.name == "difficult") data.notes.push_back("the array 'difficult' is left aside");
+      if (array.name == "difficult") data.notes.push_back("the array 'difficult' is ignored");
       continue;
     }
     View view;
@@ -95,7 +95,7 @@ Dataset read_npz_dataset(const std::string& path, const ReadOptions& options) {
       view.features = to_floats(array, where);
     } else {
       if (array.shape.size() > 2)
-        data.notes.push_back(fmt::format("the array '{}' ({}) is left aside: a view has two dimensions",
+        data.notes.push_back(fmt::format("the array '{}' ({}) is ignored: a view has two dimensions",
                                          array.name, shape_text(array.shape)));
       continue;
     }
@@ -114,7 +114,7 @@ Dataset read_npz_dataset(const std::string& path, const ReadOptions& options) {
   const Array* label = single ? nullptr : find_array(arrays, "label");
   const Array* labels = single ? nullptr : find_array(arrays, "labels");
   if (label != nullptr && labels != nullptr)
-    data.notes.push_back("labels are taken from the array 'label'; 'labels' is left aside");
+    data.notes.push_back("labels are taken from the array 'label'; 'labels' is ignored");
   if (label == nullptr) label = labels;
   if (label != nullptr) {
     if (label->shape.size() != 2)

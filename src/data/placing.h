@@ -1,10 +1,9 @@
-// How negatives lie among positives, which is all that a rank metric needs. For each positive, in rising
-// order:
+// The position of negatives relative to positives, which is all that a rank metric needs. For each positive, in
+// ascending order:
 //   above      negatives with a larger key
 //   at_least   negatives whose score is at least as large
-// A key is a score and, where ties are to be decided, an index behind it. Few positives are compared with all
-// negatives, in vector code; for many, each negative searches its place among them, so the cost is O(n log p)
-// at most.
+// A key is a score, followed by an index where ties must be decided. Few positives are compared with all negatives in
+// vector code; with many, each negative is located by binary search, so the cost is at most O(n log p).
 #pragma once
 
 #include <algorithm>

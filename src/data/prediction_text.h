@@ -1,7 +1,7 @@
 // Predictions as text, row by row:
-//   csv, tsv   wide: id and one column a label; with `tags` id, labels, scores, where several names share a field,
+//   csv, tsv   wide: id and one column per label; with `tags` id, labels, scores, where several names share a field,
 //              separated by ';' (a ';' or '\' inside a name is written '\;' and '\\')
-//   long       id, rank, label, probability, decided: one line a label, best first
+//   long       id, rank, label, probability, decided: one line per label, best first
 //   jsonl      {"id": "a", "scores": {"label": p, ...}}, or with `tags` {"id": "a", "tags": [{"label", "probability",
 //              "decided"}, ...]}
 // An item without any view has no scores: empty fields, null.

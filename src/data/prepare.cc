@@ -405,13 +405,13 @@ void PrepareOptions::declare(Options& options) {
   const auto group = options.group("preparation of the inputs");
   options.add("prepare", kind, "preparation of every view").choices(prepare_kinds());
   options.add("prepare-view", per_view, "preparation of single views: name=kind").metavar("NAME=KIND");
-  options.add("components", components, "at most so many directions (of the pca kinds)")
+  options.add("components", components, "maximum number of principal directions")
       .range(1, 65536)
       .symbol("K");
   options
       .add("whiten", whiten,
-           "directions: 0 keeps their variances, 1 makes them equal, between: variance to the power 1 - "
-           "whiten")
+           "whitening of the directions: 0 keeps their variances, 1 makes them equal, between: variance to "
+           "the power 1 - whiten")
       .range(0, 1);
   options.add("leaky-prepare", leaky,
               "fit the preparation on all rows, test rows included, as the authors do");

@@ -1,4 +1,4 @@
-// What the gaps of folds amount to: the rates that were reached, as means over the repetitions.
+// The missing rates that folds reach, as means over the repetitions.
 #pragma once
 
 #include <cstdint>

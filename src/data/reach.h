@@ -1,4 +1,4 @@
-// How far the values of a view reach, and to which sides.
+// The range and the signs of the values of a view.
 #pragma once
 
 #include <algorithm>

@@ -7,7 +7,7 @@
 #include "base/error.h"
 #include "base/text.h"
 #include "data/flat_table.h"
-#include "data/forms.h"
+#include "data/formats.h"
 #include "data/ids.h"
 #include "data/labels.h"
 #include "data/leaks.h"
@@ -26,36 +26,36 @@ const std::vector<std::string> kTable = {"label-code", "label-file", "label-colu
 
 std::vector<std::string> format_names() {
   std::vector<std::string> names = {"auto"};
-  for (const FileForm& form : forms()) names.push_back(form.name);
+  for (const FileFormat& form : file_formats()) names.push_back(form.name);
   return names;
 }
 
-const FileForm& form_named(const std::string& name) {
-  return *std::ranges::find(forms(), name, &FileForm::name);
+const FileFormat& format_named(const std::string& name) {
+  return *std::ranges::find(file_formats(), name, &FileFormat::name);
 }
 
-const FileForm& form_of(const std::string& path) {
+const FileFormat& format_of(const std::string& path) {
   std::error_code error;
   if (fs::is_directory(path, error))
-    return form_named(fs::exists(path + "/dataset.toml", error) ? "native" : "csv");
+    return format_named(fs::exists(path + "/dataset.toml", error) ? "native" : "csv");
   const std::string ending = ending_of(path);
-  for (const FileForm& form : forms())
+  for (const FileFormat& form : file_formats())
     if (std::ranges::find(form.endings, ending) != form.endings.end()) return form;
   auto names = format_names();
   names.erase(names.begin());
-  fail(Exit::data, "{}: the form of the data cannot be told from the ending '{}'; say --format ({})", path,
+  fail(Exit::data, "{}: the format cannot be inferred from the extension '{}'; use --format ({})", path,
        ending, join(names, ", "));
 }
 
-const FileForm& form_of(const std::string& path, const std::string& format) {
-  if (format.empty() || format == "auto") return form_of(path);
-  if (std::ranges::find(forms(), format, &FileForm::name) == forms().end())
-    fail(Exit::data, "{}: the form '{}' is unknown{}", path, format, did_you_mean(format, format_names()));
-  return form_named(format);
+const FileFormat& format_of(const std::string& path, const std::string& format) {
+  if (format.empty() || format == "auto") return format_of(path);
+  if (std::ranges::find(file_formats(), format, &FileFormat::name) == file_formats().end())
+    fail(Exit::data, "{}: the format '{}' is unknown{}", path, format, did_you_mean(format, format_names()));
+  return format_named(format);
 }
 
 // What was asked for and means nothing here would be a silent mistake.
-void refuse_idle(const FileForm& form, const ReadOptions& options, const std::string& path) {
+void refuse_idle(const FileFormat& form, const ReadOptions& options, const std::string& path) {
   ReadOptions given = options;
   Options ours;
   given.declare(ours);
@@ -71,7 +71,7 @@ void refuse_idle(const FileForm& form, const ReadOptions& options, const std::st
     const Option& option = ours.all()[k];
     if (option.name == "format" || option.text() == defaults[k]) continue;
     if (std::ranges::find(form.options, option.name) == form.options.end())
-      fail(Exit::usage, "{}: --{} has no effect on data of the form {}; omit it", path, option.name,
+      fail(Exit::usage, "{}: --{} has no effect on the format {}; omit it", path, option.name,
            form.name);
   }
 }
@@ -126,10 +126,9 @@ void read_label_file(const ReadOptions& options, bool numbered, const std::strin
   const bool by_number = numbered && table.row_numbers && ids.size() == data.rows;
   if ((numbered || table.row_numbers) && !by_number && !ids.empty())
     fail(Exit::data,
-         "{}: the ids of {} only number the rows, as pandas and R do, and so do not tell which of the {} "
-         "rows of "
-         "labels belongs to which of the {} rows of the table; write a column of ids into both, or, if the "
-         "numbers are ids, say --id-column",
+         "{}: the ids of {} only number the rows, as pandas and R do, and so do not tell which of the {} rows "
+         "of labels belongs to which of the {} rows of the table; write a column of ids into both, or, if the "
+         "numbers are ids, use --id-column",
          path,
          !numbered           ? "the labels"
          : table.row_numbers ? "both"
@@ -143,12 +142,12 @@ void read_label_file(const ReadOptions& options, bool numbered, const std::strin
            "ids into both",
            path, labels.labels.rows(), data.rows);
     data.labels = labels.labels;
-    data.notes.push_back(fmt::format("its rows and those of {} are joined by their order", path));
+    data.notes.push_back(fmt::format("its rows and those of {} are joined by position", path));
     return;
   }
   std::unordered_map<std::string_view, std::size_t> place;
   for (std::size_t i = 0; i < ids.size(); ++i)
-    if (!place.emplace(ids[i], i).second) fail(Exit::data, "{}: the id '{}' comes twice", path, ids[i]);
+    if (!place.emplace(ids[i], i).second) fail(Exit::data, "{}: the id '{}' occurs twice", path, ids[i]);
   Matrix<std::int8_t> joined(data.rows, labels.labels.cols());
   std::size_t found = 0, lost = data.rows;  // a row without labels
   for (std::size_t i = 0; i < data.rows; ++i) {
@@ -183,8 +182,16 @@ void read_label_file(const ReadOptions& options, bool numbered, const std::strin
 
 }  // namespace
 
-const std::vector<FileForm>& forms() {
-  static const std::vector<FileForm> table = {
+// Readers that only the table below calls.
+FlatTable read_arff(const std::string& path, const ReadOptions& options);
+FlatTable read_libsvm(const std::string& path, const ReadOptions& options);
+FlatTable read_lear(const std::string& path, const ReadOptions& options);
+FlatTable read_matrix_market(const std::string& path, const ReadOptions& options);
+FlatTable read_topic_lists(const std::string& path, const ReadOptions& options);  // .clist: `name: id,id,...`
+FlatTable read_array_table(const std::string& path, const ReadOptions& options);  // .npy, or a variable of .npz, .mat
+
+const std::vector<FileFormat>& file_formats() {
+  static const std::vector<FileFormat> table = {
       {"native",
        {".toml"},
        nullptr,
@@ -218,18 +225,18 @@ const std::vector<FileForm>& forms() {
 
 void ReadOptions::declare(Options& options) {
   const auto group = options.group("reading the data");
-  options.add("format", format, "form of the data, where its name does not tell").choices(format_names());
+  options.add("format", format, "format of the data, if its name does not say").choices(format_names());
   options
       .add("label-code", label_code,
-           "what label numbers mean: 01, pm1 (-1/1), pm1-unknown (-1/0/1 = no/unknown/yes), 01-unknown (-1 = "
+           "meaning of label numbers: 01, pm1 (-1/1), pm1-unknown (-1/0/1 = no/unknown/yes), 01-unknown (-1 = "
            "unknown)")
       .choices({"auto", "01", "pm1", "pm1-unknown", "01-unknown"});
   options
       .add("label-file", label_file,
-           "labels or their names in a file of their own (Mulan XML, words, a table)")
+           "separate file with the labels or their names (Mulan XML, words, a table)")
       .metavar("FILE");
   if (options.find("labels") == nullptr) {  // predict decides labels instead of reading them
-    options.add("labels", labels, "of .h5ad and .h5mu: columns of obs, or matrices, that are labels")
+    options.add("labels", labels, ".h5ad and .h5mu: columns of obs, or matrices, that are labels")
         .metavar("[MOD/]obs:COLUMN,...");
     labels_declared = true;
   }
@@ -237,31 +244,31 @@ void ReadOptions::declare(Options& options) {
       .add("label-columns", label_columns,
            "the columns that are labels, by name; or how many: the last N (-N: the first)")
       .metavar("NAME,...|N");
-  options.add("class-column", class_column, "the column that holds one class a row (name or number)")
+  options.add("class-column", class_column, "the column with one class per row (name or number)")
       .metavar("COLUMN");
   options
       .add("tags-column", tags_column,
-           "the column that holds a list of tags a row: sun;beach (name or number)")
+           "the column with a tag list per row: sun;beach (name or number)")
       .metavar("COLUMN");
   options
       .add("blank-means", blank_means,
-           "an empty label cell, or a tag that a list does not name (auto: empty is unknown, not listed is "
-           "no)")
+           "meaning of an empty label cell, or of a tag that is not listed (auto: empty is unknown, not "
+           "listed is no)")
       .choices({"auto", "no", "unknown"});
   options
       .add("ignore-columns", ignore_columns,
-           "columns of a table to leave out (name or number; TABLE:NAME for one table of a folder)")
+           "columns of a table to drop (name or number; TABLE:NAME for one table of a folder)")
       .metavar("NAME,...");
   options
       .add("views", views,
-           "views as column ranges: timbre=0-63,rhythm=64-71; NAME alone: all columns; of a folder of "
-           "tables: those "
-           "to read; of .h5ad and .h5mu: X,pca=obsm/X_pca (a comma within a name is written \\,)")
+           "views as column ranges: timbre=0-63,rhythm=64-71; NAME alone: all columns; for a folder of "
+           "tables: those to read; for .h5ad and .h5mu: X,pca=obsm/X_pca (a comma within a name is written "
+           "\\,)")
       .metavar("NAME=A-B,...");
-  options.add("id-column", id_column, "the column that holds ids (name or number)").metavar("COLUMN");
-  options.add("header", header, "whether CSV and TSV open with column names").choices({"auto", "yes", "no"});
+  options.add("id-column", id_column, "the column with the ids (name or number)").metavar("COLUMN");
+  options.add("header", header, "whether CSV and TSV begin with column names").choices({"auto", "yes", "no"});
   options
-      .add("empty", empty, "what to do with a row of which some cells are empty (mean: of the training rows)")
+      .add("empty", empty, "how to fill single empty cells of a row (mean: of the training rows)")
       .choices({"refuse", "zero", "mean"});
   options.add("columns", columns, "columns of a LIBSVM file (0: the largest that occurs)").range(0, 4e9);
   options.add("transpose", transpose, "items are the columns of the table, not its rows");
@@ -295,15 +302,15 @@ FlatTable read_array_table(const std::string& path, const ReadOptions& options) 
 }
 
 FlatTable read_table(const std::string& path, const std::string& format, const ReadOptions& options) {
-  const FileForm& form = form_of(path, format);
-  if (form.read_table == nullptr) fail(Exit::data, "{}: the form '{}' holds no table", path, form.name);
+  const FileFormat& form = format_of(path, format);
+  if (form.read_table == nullptr) fail(Exit::data, "{}: the format '{}' has no table", path, form.name);
   return form.read_table(path, options);
 }
 
 Dataset read_dataset(const std::string& path, const ReadOptions& asked) {
   std::error_code error;
   if (!fs::exists(path, error)) fail(Exit::data, "{}: there is no such file or folder", path);
-  const FileForm& form = form_of(path, asked.format);
+  const FileFormat& form = format_of(path, asked.format);
   if (!asked.allow_idle) refuse_idle(form, asked, path);
   ReadOptions options = asked;
   if (!options.needs_views) options.empty = "zero";
@@ -329,8 +336,8 @@ Dataset read_dataset(const std::string& path, const ReadOptions& asked) {
     if (table.has_ids && table.id_name != "id")
       table.notes.push_back(table.row_numbers ? fmt::format("its ids are the numbers of its rows")
                             : table.id_name.empty()
-                                ? "its unnamed first column holds ids"
-                                : fmt::format("its column '{}' holds ids", table.id_name));
+                                ? "its unnamed first column contains ids"
+                                : fmt::format("its column '{}' contains ids", table.id_name));
     if (options.transpose) table = transposed(std::move(table));
     const bool numbered = table.row_numbers;
     const std::string id_name = table.id_name;
@@ -357,10 +364,10 @@ bool looks_like_ending(const std::string& ending) {
 }
 
 // The form that a path to be written asks for; null: a native folder.
-const FileForm* written_form(const std::string& path) {
+const FileFormat* written_format(const std::string& path) {
   const std::string ending = fs::path(path).extension().string();
   std::vector<std::string> written;
-  for (const FileForm& form : forms()) {
+  for (const FileFormat& form : file_formats()) {
     if (form.write != nullptr) written.push_back(form.endings.front());
     if (std::ranges::find(form.endings, ending) == form.endings.end()) continue;
     if (form.write == nullptr || ending == ".toml" || ending == ".tsv")
@@ -373,8 +380,7 @@ const FileForm* written_form(const std::string& path) {
   if (looks_like_ending(ending) && !fs::is_directory(path, error))
     fail(Exit::usage,
          "{}: no data set ends with {}; write .npz, .mat, .h5mu or .csv (a folder), or a native folder: a "
-         "name "
-         "without ending, or with a slash at its end{}",
+         "name without extension, or with a final slash{}",
          path, ending, did_you_mean(ending, written));
   return nullptr;
 }
@@ -382,14 +388,14 @@ const FileForm* written_form(const std::string& path) {
 }  // namespace
 
 bool is_native_folder(const std::string& path) {
-  return written_form(path) == nullptr;
+  return written_format(path) == nullptr;
 }
 
 void write_dataset(const Dataset& data, const std::string& path) {
   if (data.empty_cells)
     fail(Exit::data, "{}: a data set with empty cells is not written; fill them first", path);
   data.check("the data set to be written");  // what is written is marked as checked
-  if (const FileForm* form = written_form(path))
+  if (const FileFormat* form = written_format(path))
     form->write(data, path);
   else
     write_native_folder(data, path);

@@ -1,6 +1,6 @@
-// Reading and writing data sets in every form. The form is told by the name's ending, or by `format`.
-// Every reader treats its input as hostile: sizes are checked against the file's size before memory is taken,
-// and an error (Exit::data) names file, place (line or byte offset), what was found and what was expected.
+// Reads and writes data sets in every format. The format follows from the file name extension, or from `format`. Every
+// reader treats its input as hostile: sizes are checked against the size of the file before memory is allocated, and
+// an error (Exit::data) names file, place (line or byte offset), what was found and what was expected.
 #pragma once
 
 #include <string>
@@ -12,7 +12,7 @@
 namespace lacuna {
 
 struct ReadOptions {
-  std::string format = "auto";      // auto, or the name of a form (data/forms.h)
+  std::string format = "auto";      // auto, or the name of a form (data/formats.h)
   std::string label_code = "auto";  // what label numbers mean: auto, 01, pm1, pm1-unknown, 01-unknown
   std::vector<std::string> labels;  // columns of .h5ad and .h5mu that are labels: "rna/obs:celltype"
   std::string label_file;           // labels, or label names (Mulan XML, words), in a file of their own
@@ -35,7 +35,7 @@ struct ReadOptions {
   bool lists = true;              // look for lists of names beside the file (.docs, .terms, _words.txt, .xml)
   bool labels_table = false;      // the table holds labels and nothing else
   bool several_tables = false;    // a column to ignore need not be in this one
-  bool allow_non_finite = false;  // for those who report such values; everybody else refuses them
+  bool allow_non_finite = false;  // for callers that report such values; all others refuse them
   bool labels_declared = false;   // the user could have named labels: not in predict
   // What the caller looks at: values of the rest are not refused.
   bool needs_views = true, needs_labels = true;

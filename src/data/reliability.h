@@ -1,4 +1,4 @@
-// Whether scores mean what they say: of all entries scored about p, is a share p positive?
+// Calibration of scores: of all entries scored about p, is a share p positive?
 #pragma once
 
 #include <cstdint>

@@ -28,7 +28,7 @@ IdPlaces places_of(const std::vector<std::string>& names, const char* what, cons
   IdPlaces places;
   for (std::uint32_t k = 0; k < names.size(); ++k)
     if (!places.emplace(names[k], k).second)
-      fail(Exit::data, "{}: {} '{}' comes twice", path, what, names[k]);
+      fail(Exit::data, "{}: {} '{}' occurs twice", path, what, names[k]);
   return places;
 }
 
@@ -115,14 +115,14 @@ ScoreJoin join_scores(const Scores& scores, const Selection& selection, const st
 std::vector<std::string> ScoreJoin::told() const {
   std::vector<std::string> lines;
   if (by_order)
-    lines.push_back(fmt::format("joined by order: the scores have no ids; {} rows each",
+    lines.push_back(fmt::format("joined by position: the scores have no ids; {} rows each",
                                 data_rows.size() + empty_items.size()));
   const std::size_t joined = score_rows.size() + empty_items.size(), scored = joined + unknown_items.size(),
                     there = joined + unscored_items.size();
   if (row_numbers)
     lines.push_back(fmt::format(
-        "warning: both sides have but row numbers for ids ({} scored, {} in the data): rows of one number "
-        "are compared, whatever they hold",
+        "warning: both sides have only row numbers as ids ({} scored, {} in the data): rows of one number are "
+        "compared, whatever they hold",
         scored, there));
   if (!unknown_items.empty() && !unscored_items.empty()) {
     std::string partners;

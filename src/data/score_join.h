@@ -1,6 +1,5 @@
-// Scores of one file and true labels of another, brought together: items by id, labels by name. What only one side has
-// is left out, and counted. A file without ids (or without names) is taken in the order of the data, and must then have
-// as many rows (or labels).
+// Joins the scores of one file with the true labels of another: items by id, labels by name. What only one side has is
+// left out and counted. A file without ids (or names) is joined by position, and must have as many rows (or labels).
 #pragma once
 
 #include <string>
@@ -28,7 +27,7 @@ struct ScoreJoin {
   std::vector<std::string> told() const;
 };
 
-// Exit::mismatch if nothing is left; Exit::data if an id comes twice.
+// Exit::mismatch if nothing is left; Exit::data if an id occurs twice.
 ScoreJoin join_scores(const Scores& scores, const Selection& selection, const std::string& path);
 
 }  // namespace lacuna

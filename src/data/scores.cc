@@ -43,9 +43,8 @@ void refuse_tags(const std::string& path) {
   std::ranges::replace(header, '\t', ',');
   if (header.starts_with("id,labels,scores") || header.starts_with("id,rank,label"))
     fail(Exit::data,
-         "{}: holds the tags of each item ('{}'), not a score for every label; evaluate reads what predict "
-         "writes without "
-         "--top, --labels and --format long",
+         "{}: contains the tags of each item ('{}'), not a score for every label; evaluate reads what predict "
+         "writes without --top, --labels and --format long",
          path, header);
 }
 

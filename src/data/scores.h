@@ -1,4 +1,4 @@
-// Scores as files: what lacuna predict wrote (data/scores_writer.h, data/prediction_text.h), or a plain array of somebody else's.
+// Scores in files: written by lacuna predict (data/scores_writer.h, data/prediction_text.h), or plain arrays.
 #pragma once
 
 #include <span>

@@ -1,8 +1,8 @@
-// Scores written as they come, block by block, so that a million rows need no memory; the file appears whole
-// or not at all. The form is told by the name's ending:
+// Writes scores block by block, so that memory does not grow with the rows; the file appears whole or not at all. The
+// format follows from the extension:
 //   .npy   float32 (n, c)
-//   .npz   the same array under "scores", with "ids" and "label_names"
-// Text is data/prediction_text.h.
+//   .npz   the same array as "scores", with "ids" and "label_names"
+// Text is written by data/prediction_text.h.
 #pragma once
 
 #include <functional>

@@ -283,7 +283,7 @@ Matrix<std::int8_t> choose_labels(const Matrix<float>& affinity, double cardinal
     });
     if (round + 1 == kRounds) break;
     for (std::size_t j = 0; j < c; ++j) {
-      double frequency = .5;  // half a row, so that a label nobody took has a logarithm
+      double frequency = .5;  // half a row, so that a label without positives has a logarithm
       for (std::size_t i = 0; i < n; ++i) frequency += Y(i, j);
       offset[j] += .4f * static_cast<float>(std::log(frequency / (tail[j] * static_cast<double>(n) + .5)));
     }
@@ -300,12 +300,12 @@ void SimulateOptions::declare(Options& o) {
   o.add("views", views, "number of views (0: 4, or that of --like)").range(0, 4096).symbol("m");
   o.add("labels", labels, "number of labels (0: 20, or that of --like)").range(0, 1e6).symbol("c");
   o.add("sizes", sizes, "columns of the views, separated by commas").metavar("64,32,...");
-  o.add("shared-factors", shared_factors, "factors that several views see (0: by the number of labels)")
+  o.add("shared-factors", shared_factors, "factors that affect several views (0: by the number of labels)")
       .range(0, 4096);
-  o.add("private-factors", private_factors, "factors that one view alone sees, for each view").range(0, 4096);
-  o.add("cardinality", cardinality, "labels a row (0: 2, or that of --like)").range(0, 1e6);
+  o.add("private-factors", private_factors, "factors that affect one view only, per view").range(0, 4096);
+  o.add("cardinality", cardinality, "labels per row (0: 2, or that of --like)").range(0, 1e6);
   o.add("noise", noise, "standard deviation of the features' noise; that of the signal is 1").range(0, 1e6);
-  o.add("like", like, "the sizes of a data set of the paper").choices(names).metavar("NAME");
+  o.add("like", like, "the sizes of one of the paper's data sets").choices(names).metavar("NAME");
   o.add("seed", seed, "seed of all draws");
 }
 

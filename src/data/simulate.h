@@ -1,5 +1,5 @@
 // Multi-view multi-label data drawn from a known model, for demonstrations and for tests of scale
-// (docs/protocol.md).
+// (docs/simulating.md).
 //   Z    (n, k)     shared factors; each is seen by about half of the views
 //   P_v  (n, k_v)   factors of view v alone
 //   X_v  = scale_v * ([Z seen by v, P_v] A_v + noise * N(0, 1)) + shift_v

@@ -1,4 +1,4 @@
-// Splits that spread every label over the parts.
+// Splits that distribute every label over the parts.
 #pragma once
 
 #include <array>

@@ -1,4 +1,4 @@
-// Tables of more rows than memory holds, read in passes.
+// Tables with more rows than memory, read in passes.
 #pragma once
 
 #include <cstdint>

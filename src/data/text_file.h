@@ -1,5 +1,5 @@
-// A text as its readers want it, whatever was done to it: gzip is unpacked, UTF-16 becomes UTF-8, and a byte
-// order mark is cut off. A plain file stays mapped.
+// Opens text for reading: gzip is decompressed, UTF-16 is converted to UTF-8, and a byte order mark is removed. A
+// plain file stays mapped.
 #pragma once
 
 #include <memory>

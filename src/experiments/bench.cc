@@ -64,55 +64,56 @@ BenchOptions BenchOptions::defaults(Experiment experiment) {
 }
 
 void BenchOptions::declare(Options& o, Experiment experiment) {
-  o.add("data", data, "data sets: files or folders in any readable form; repeat it, or separate by commas")
+  o.add("data", data, "data sets: files or folders in any format; repeat the flag, or separate by commas")
       .metavar("PATH")
       .required();
-  o.add("out", out, "the folder of results; several processes may work on one").metavar("DIR").required();
-  o.add("resume", resume, "go on with what is there, or help a process that is at work");
+  o.add("out", out, "the folder of results; several processes may share it").metavar("DIR").required();
+  o.add("resume", resume, "continue an experiment, or join processes that are working on it");
   if (experiment != Experiment::timing)
     o.add(
          "shard", shard,
-         "run the I-th of N parts of the cells, about as long as the others, and join what is there; slurm = "
-         "the task of an sbatch array; networks = the cells of methods that --device is for, others = the "
-         "rest")
+         "run the I-th of N parts of the cells, which take about the same time, and join existing results; "
+         "slurm = the task of an sbatch array; networks = cells of methods that --device applies to, others = "
+         "the rest")
         .metavar("I/N|networks|others")
         .excludes("dry-run");
   o.add("methods", methods,
-        "methods, with a preset behind a colon (mtd:paper); none = the paper's nine, the floor and our own")
+        "methods, with a preset after a colon (mtd:paper); default: the paper's nine, the floor, the "
+        "baselines and lacuna")
       .metavar("NAMES")
       .suggest(method_names());
   o.add("set", set,
         "a setting: KEY=VALUE for every method that has it, METHOD.KEY=VALUE for one; may be repeated")
       .metavar("KEY=VALUE");
   o.add("settings", settings,
-        "a TOML file of settings per method and data set; `paper` is the one that bench paper uses")
+        "a TOML file of settings per method and data set; `paper` is the one of bench paper")
       .metavar("FILE");
-  o.add("tune", tune, "try so many settings on validation rows inside each cell and keep the best; 0 = none")
+  o.add("tune", tune, "number of settings to try on the validation rows within each cell; 0 = none")
       .range(0, 1e6)
       .metavar("N");
-  o.add("tune-methods", tune_methods, "the methods that --tune is for")
+  o.add("tune-methods", tune_methods, "the methods that --tune applies to")
       .metavar("NAMES")
       .suggest(method_names());
   mask.declare(o);
   const auto gaps = o.group("gaps and splits");
   o.add("folds", folds,
-        "gaps and splits from a file, for one data set, instead of flags that make them; --repeats takes its "
-        "first ones")
+        "gaps and splits of one data set from a file, instead of flags; --repeats uses its first folds")
       .metavar("FILE");
-  o.add("protocol", protocol, "strict; authors: scaler fitted on all rows, validation rows inside the test")
+  o.add("protocol", protocol, "strict; authors: scaler fitted on all rows, and validation rows in the test "
+                              "part (it leaks)")
       .choices(protocol_names());
   const auto running = o.group("running");
-  o.add("threads", threads, "threads of a cell, 0 = all; results do not depend on it")
+  o.add("threads", threads, "threads of a cell, 0 = all; does not change results")
       .range(0, 1024)
       .common();
   o.add("device", device,
-        "where networks compute: auto (a GPU if one can be used), cpu, cuda or cuda:N; results depend on it")
+        "device of networks: auto (a GPU if available), cpu, cuda or cuda:N; changes results")
       .metavar("DEVICE");
   o.add("retry-failed", retry_failed, "with --resume: run failed cells again");
   o.add("keep-scores", keep_scores, "keep the scores of every cell as scores.npy");
-  o.add("name", name, "the experiment's name in the folder, if it holds several of a kind").metavar("NAME");
+  o.add("name", name, "the experiment's name in the folder, if there are several of a kind").metavar("NAME");
   const auto statistics = o.group("statistics");
-  o.add("metric", metric, "the metric of significance tests and single figures").choices(metric_names());
+  o.add("metric", metric, "the metric of significance tests and single charts").choices(metric_names());
   o.add("level", level, "level of the significance tests").range(1e-6, .5);
   const auto axes = o.group(fmt::format("values of bench {}", experiment_name(experiment)));
   if (experiment == Experiment::sensitivity) {
@@ -122,7 +123,7 @@ void BenchOptions::declare(Options& o, Experiment experiment) {
     o.add("sigmas", sigmas, "mask rates").range(0, .95).common();
   }
   if (experiment == Experiment::similarity)
-    o.add("epochs", epochs, "look after these epochs; 0 = before the first").range(0, 1e9).common();
+    o.add("epochs", epochs, "epochs to measure after; 0 = before the first").range(0, 1e9).common();
   if (experiment == Experiment::missing)
     o.add("rates", rates, "shares of missing views, and of missing labels").range(0, .95).common();
   read.declare(o);

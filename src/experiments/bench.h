@@ -1,4 +1,4 @@
-// The experiments: which there are, and what they can be asked.
+// The experiments and their options.
 #pragma once
 
 #include <string>

@@ -222,7 +222,7 @@ void fill_gaps(Folds& folds, const Dataset& data) {
 Task task_from_name(const std::string& name) {
   for (std::size_t k = 0; k < std::size(kTasks); ++k)
     if (name == kTasks[k]) return static_cast<Task>(k);
-  fail(Exit::data, "this is no cell of Lacuna: there is no task '{}'", name);
+  fail(Exit::data, "this is not a cell of Lacuna: there is no task '{}'", name);
 }
 const char* task_name(Task task) {
   return kTasks[static_cast<std::size_t>(task)];
@@ -253,7 +253,7 @@ json CellSpec::json() const {
 CellSpec CellSpec::from_json(const nlohmann::json& from) {
   const std::string schema = from.is_object() ? from.value("schema", "") : "";
   if (schema != kSchema && schema != kFirstSchema)
-    fail(Exit::data, "this is no cell of Lacuna ({} expected)", kSchema);
+    fail(Exit::data, "this is not a cell of Lacuna ({} expected)", kSchema);
   try {
     CellSpec spec;
     spec.method = {from.at("method"), from.at("preset")};
@@ -315,7 +315,7 @@ const Folds& Shelf::folds(const DataChoice& data_choice, const FoldChoice& choic
 
 std::string fold_hash(const Folds& folds, std::size_t fold) {
   if (fold >= folds.folds.size())
-    fail(Exit::usage, "repetition {} was asked for, the folds have {} (counted from 0)", fold,
+    fail(Exit::usage, "repetition {} was requested, the folds have {} (counted from 0)", fold,
          folds.folds.size());
   const Fold& one = folds.folds[fold];
   Sha256 hash;

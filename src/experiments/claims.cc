@@ -72,7 +72,7 @@ double own_now() {
   return seconds_of(now);
 }
 
-// A new name each time, so that nobody who saw an old one can remove this one.
+// A new name each time, so that no process that saw an old one can remove this one.
 std::string scratch_path(const std::string& folder, const std::string& id) {
   static std::atomic<unsigned> counter{0};
   return fmt::format("{}/.{}-{}-{}-{}", folder, id, world_tag(), getpid(), counter++);
@@ -201,7 +201,7 @@ Claim::~Claim() {
   }
   wake_.notify_one();
   heart_.join();
-  // Void claims before ours go first: as long as ours stands, nobody can take it on. A later one belongs to a process
+  // Void claims before ours go first: as long as ours exists, no other process can take it over. A later one belongs to a process
   // that took ours for void.
   std::error_code error;
   try {
@@ -209,7 +209,7 @@ Claim::~Claim() {
       if (number <= number_) fs::remove(path, error);
   } catch (
       const std::
-          exception&) {  // the folder is gone or cannot be read; a claim that nobody touches ends by itself
+          exception&) {  // the folder is gone or cannot be read; a claim without a heartbeat expires
   }
 }
 

@@ -28,7 +28,7 @@ class Claim {
   Claim(const Claim&) = delete;
   Claim& operator=(const Claim&) = delete;
   const std::string& id() const { return id_; }
-  bool first() const { return number_ == 1; }  // nobody had it before who did not give it back
+  bool first() const { return number_ == 1; }  // no earlier owner left it unfinished
 
  private:
   std::string folder_, id_;
@@ -52,9 +52,9 @@ class Claims {
   // `settled` says whether nothing is left to do for an id.
   Claims(std::string folder, std::function<bool(const std::string& id)> settled);  // makes the folder
 
-  // The right to work on it, or null if it is settled or somebody alive has it.
+  // The right to work on it, or null if it is settled or a live process has it.
   std::unique_ptr<Claim> take(const std::string& id) const;
-  bool taken(const std::string& id) const;      // by somebody alive
+  bool taken(const std::string& id) const;      // by a live process
   std::map<std::string, Owner> owners() const;  // of the newest claim on each id that is not settled
   void sweep() const;                           // removes what killed processes left behind
 

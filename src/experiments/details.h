@@ -1,5 +1,4 @@
-// What a closer look at one set of predictions shows: each label by itself, precision against recall, and
-// whether scores can be read as probabilities.
+// Detailed results of one set of predictions: each label, precision-recall curves, and calibration.
 #pragma once
 
 #include <nlohmann/json.hpp>

@@ -1,5 +1,5 @@
-// Tails of the distributions that the significance tests need, in double precision. No tables: what textbooks
-// tabulate is computed, so any number of methods, data sets and any level work.
+// Tails of the distributions for the significance tests, in double precision. They are computed, not tabulated, so any
+// number of methods and data sets and any level work.
 #pragma once
 
 namespace lacuna {

@@ -1,4 +1,4 @@
-// What the open cells of plans will take, by the methods' own arithmetic: `--dry-run`.
+// Estimated time and memory of the open cells of plans, by the methods' own estimates: `--dry-run`.
 #pragma once
 
 #include <nlohmann/json.hpp>

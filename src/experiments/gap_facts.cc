@@ -213,8 +213,8 @@ std::string hiding_sentence(std::span<const GapFacts> sets, const json& mask) {
       "{} of each label's known positives and of its known negatives become unknown", percent(labels));
   if (mechanism == "pattern")
     return fmt::format(
-        "For each repetition the {} are dealt into groups at random, by the shares of the patterns {}; a row "
-        "keeps the views of its group that it has, and {}.",
+        "For each repetition the {} are divided into groups at random, by the shares of the patterns {}; a "
+        "row keeps the views of its group that it has, and {}.",
         whose, pattern_text(mask), unknown);
   const double views = mask.value("missing-views", 0.);
   if (views == 0 && labels == 0)

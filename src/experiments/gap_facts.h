@@ -1,5 +1,5 @@
-// What is missing in the repetitions of an experiment, measured: what the data lack of their own and what was hidden.
-// Every caption, table and page takes its rates and its words about gaps from here.
+// The gaps in the repetitions of an experiment, as measured: those of the data and those that were hidden. Every
+// caption, table and page takes its rates and its wording from here.
 #pragma once
 
 #include <nlohmann/json.hpp>
@@ -18,7 +18,7 @@ struct GapFacts {
   double hidden_views = 0,
          hidden_labels = 0;  // hidden of the existing instances, of the training rows' known labels
   double held_hidden = 0;    // hidden of the existing instances of validation and test rows
-  double test_labels = 0;    // of the scored rows' labels: what nobody knows
+  double test_labels = 0;    // unknown share of the scored rows' labels
   double bare_rows = 0;      // rows without any view
   double test_rows = 0, bare_test_rows = 0;  // rows of the test; those without any view, which are not scored
 
@@ -42,7 +42,7 @@ std::string percent_range(std::span<const GapFacts> sets, double GapFacts::*what
 std::string gap_words(std::span<const GapFacts> sets, const nlohmann::json& header);
 // "views hidden by their values (mnar, strength 2), rows split by stratification"; empty for the plain draw.
 std::string draw_words(const nlohmann::json& header, bool hides_views);
-// How the repetitions of an experiment are made, and who is scored against what: sentences for the page.
+// How the repetitions of an experiment are made, and which rows are scored against which labels: sentences for the page.
 std::string protocol_sentences(std::span<const GapFacts> sets, const nlohmann::json& header);
 
 }  // namespace lacuna

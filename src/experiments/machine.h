@@ -1,4 +1,4 @@
-// What a measurement must say about where it was made, and the clocks of the measurement.
+// Where a measurement was made, and its clocks.
 #pragma once
 
 #include <chrono>

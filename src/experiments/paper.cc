@@ -77,8 +77,8 @@ void PaperOptions::declare(Options& options) {
       .range(1, 1e6);
   options.add(
       "quick", quick,
-      "everything once, in minutes: one repetition, small grids, networks with ten epochs and a twentieth "
-      "of their hidden width (width=0.05, C2AE hidden=26); its figures say nothing about methods");
+      "a quick check of everything: one repetition, small grids, networks with ten epochs and a twentieth of "
+      "their hidden width (width=0.05, C2AE hidden=26); its figures say nothing about the methods");
 }
 
 void PaperOptions::settle(Options& options) {

@@ -1,4 +1,4 @@
-// Everything that the paper that introduced MTD shows, as one list of experiments in one folder: `lacuna bench paper`.
+// Every table and figure of the paper that introduced MTD, as experiments in one folder: `lacuna bench paper`.
 #pragma once
 
 #include <string>

@@ -273,7 +273,7 @@ class Planner {
     Folds folds = shelf_.folds(data_[0], fold_choice(mask_));
     const auto available = static_cast<std::int64_t>(folds.folds.size());
     if (mask_.repeats > available && options_.repeats_given)
-      fail(Exit::usage, "--repeats {} was asked for, --folds {} has {}", mask_.repeats, options_.folds,
+      fail(Exit::usage, "--repeats {} was requested, --folds {} has {}", mask_.repeats, options_.folds,
            available);
     mask_.repeats = std::min(mask_.repeats, available);
     folds.folds.resize(static_cast<std::size_t>(mask_.repeats));
@@ -385,7 +385,8 @@ void record_plan(const Plan& plan, const BenchOptions& options, const CellStore&
     return;
   }
   if (!options.resume)
-    fail(Exit::usage, "{} is there already; --resume goes on with it, --name gives a second one its own name",
+    fail(Exit::usage, "{} is there already; --resume continues with it, --name gives a second one its own "
+                      "name",
          path);
   if (const std::string found = difference(before, plan.header); !found.empty())
     fail(Exit::usage, "{} was made with {}; give the same flags to resume it, or another --name", path,

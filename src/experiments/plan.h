@@ -1,4 +1,4 @@
-// What an experiment asks for: cells with their places in a table or figure.
+// The plan of an experiment: its cells, with their places in a table or figure.
 #pragma once
 
 #include <map>

@@ -1,4 +1,4 @@
-// What the paper prints (published.cc), to stand beside our own figures.
+// The figures printed in the paper (published.cc), for comparison with ours.
 #pragma once
 
 #include <cstddef>

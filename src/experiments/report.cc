@@ -145,7 +145,7 @@ std::string overview(const std::vector<ExperimentResults>& all) {
       " {} of {} cells are done and {} failed, in {} of computing{}.", done, seen.size(), failed,
       duration_text(seconds),
       main.protocol() == Protocol::authors
-          ? "; the protocol is that of the authors' program, which lets validation rows into the test"
+          ? "; the protocol is that of the authors' program, which puts validation rows into the test"
           : "");
   return text;
 }
@@ -153,17 +153,17 @@ std::string overview(const std::vector<ExperimentResults>& all) {
 void show_reproduction(const std::vector<ExperimentResults>& all, const std::string& directory,
                        ReportSink& sink) {
   Page& page = sink.page();
-  page.paragraph("The same numbers come on the same type of machine, whatever the number of threads, by");
+  page.paragraph("To get the same numbers on the same type of machine, with any number of threads, run");
   std::set<std::string> commands;
   for (const auto& results : all)
     if (const std::string command = results.header.at("command"); commands.insert(command).second)
       page.code(command);
   page.paragraph(
-      "Any single figure is the mean of cells; a cell is repeated, and compared with what is stored, by");
+      "Each figure is a mean over cells; to repeat a cell and compare it with the stored result, run");
   page.code("lacuna bench rerun " + directory + "/cells/ID");
   ResultTable table;
   table.name = "cells";
-  table.caption = "All cells, at every place where they stand.";
+  table.caption = "All cells, at every place where they are used.";
   table.header = {"experiment", "protocol", "data", "method", "repetition", "AP", "seconds", "cell", "state"};
   std::set<std::string> seen;
   for (const auto& results : all)
@@ -184,7 +184,7 @@ void show_reproduction(const std::vector<ExperimentResults>& all, const std::str
   table.filter = true;
   constexpr std::size_t kShown = 1000;
   if (table.rows.size() > kShown)
-    table.caption = fmt::format("The first {} of {} lines; the table's files hold all of them.", kShown,
+    table.caption = fmt::format("The first {} of {} lines; the table's files contain all of them.", kShown,
                                 table.rows.size());
   page.begin_details(seen.size() == table.rows.size()
                          ? count_of(seen.size(), "cell")
@@ -233,14 +233,15 @@ void begin_part(const ExperimentResults& results, const std::string& heading, Re
   page.section(results.name == results.kind ? heading : fmt::format("{} ({})", heading, results.name));
   if (results.protocol() == Protocol::authors)
     page.paragraph(
-        "Protocol of the authors' program: validation rows are inside the test. Compare with nothing else.");
+        "Protocol of the authors' program: the test contains validation rows. Compare only with figures of "
+        "the same protocol.");
 }
 
 const char* comparison_heading(const ExperimentResults& results) {
   const auto sets = results.all_gaps();
   if (std::ranges::all_of(sets, &GapFacts::none)) return "Results without gaps";
   return std::ranges::any_of(sets, &GapFacts::added) ? "Results with missing data"
-                                                     : "Results with no gaps but those of the data";
+                                                     : "Results without gaps, except those of the data";
 }
 
 void show_experiment(const ExperimentResults& results, ReportSink& sink) {
@@ -283,7 +284,7 @@ void show_closer(const ExperimentResults& main, const CellStore& store, ReportSi
   }
   page.section("Labels");
   page.paragraph(
-      fmt::format("{}, first repetition, on its test rows; labels are decided as the method itself does.",
+      fmt::format("{}, first repetition, on its test rows; labels are decided by the method's own rule.",
                   main.lead().title));
   for (const auto& data : main.data) {
     const auto cells = main.select(data.name, main.lead().key);
@@ -299,10 +300,10 @@ void show_closer(const ExperimentResults& main, const CellStore& store, ReportSi
 std::string write_report(const std::string& directory) {
   namespace fs = std::filesystem;
   if (!fs::is_directory(directory + "/experiments"))
-    fail(Exit::usage, "{} holds no experiments; lacuna bench makes them", directory);
+    fail(Exit::usage, "{} contains no experiments; lacuna bench makes them", directory);
   const CellStore store(directory);
   const auto all = load_results(store);
-  if (all.empty()) fail(Exit::usage, "{} holds no experiments; lacuna bench makes them", directory);
+  if (all.empty()) fail(Exit::usage, "{} contains no experiments; lacuna bench makes them", directory);
   std::string data_names;
   for (const auto& data : all.front().data) data_names += (data_names.empty() ? "" : ", ") + data.name;
   Page page(data_names.size() < 60 ? "Experiments on " + data_names : "Experiments",

@@ -95,12 +95,11 @@ ResultTable data_table(const ExperimentResults& results, const DataInfo& data) {
       "the best of their ranks, as in the paper that introduced MTD.");
   if (beside)
     table.notes.push_back(
-        "† takes no part in ranks and marks: the floor, everyday baselines, or this program's own network.");
+        "† takes no part in ranks and marks: the floor, standard baselines, or the default network.");
   if (theirs != nullptr)
     table.notes.push_back(
-        "Italic rows are the figures printed in the paper that introduced MTD (NeurIPS 2023), as facts about "
-        "that paper; they "
-        "are not ranked here, and their splits, gaps and test rows are not ours. The difference is ours less "
+        "Rows in italics are the figures printed in the paper that introduced MTD (NeurIPS 2023); they are "
+        "not ranked here, and their splits, gaps and test rows are not ours. The difference is ours minus "
         "theirs.");
   return table;
 }
@@ -178,15 +177,14 @@ void show_radars(const ExperimentResults& results, ReportSink& sink) {
     sink.plot(
         results.name + "-radar-" + data.name, radar,
         fmt::format(
-            "{}, {}. Each axis has a scale of its own, from the worst of the ranked methods at the centre to "
-            "the "
-            "best at the rim; its name stands above both values. So equal lengths on two axes are not equal "
+            "{}, {}. Each axis has its own scale, from the worst of the ranked methods at the centre to the "
+            "best at the rim, with both values at its end. So equal lengths on two axes are not equal "
             "differences.",
             data.name, results.gaps(data)));
     sink.plot(
         results.name + "-dots-" + data.name, dots,
         fmt::format(
-            "{}: the same numbers, each metric on a scale of its own; the dashed line is the best method{}.",
+            "{}: the same numbers, each metric on its own scale; the dashed line is the best method{}.",
             data.name,
             repetitions > 1 ? ", bars are ± one deviation; " + spread_words(repetitions)
                             : "; " + spread_words(repetitions)));

@@ -69,10 +69,10 @@ ResultTable pair_table(const std::vector<std::string>& labels, const LabelGraph&
   if (all > kMostPairs) strong.resize(kMostPairs);
   table.caption =
       all > kMostPairs
-          ? fmt::format("The {} strongest of {} pairs of labels, either way.", strong.size(), count_text(all))
-          : fmt::format("All {} pairs of labels, the strongest first, either way.", all);
+          ? fmt::format("The {} strongest of {} pairs of labels, positive or negative.", strong.size(), count_text(all))
+          : fmt::format("All {} pairs of labels, the strongest first, positive or negative.", all);
   table.header = {"label",          "and",      "correlation",        "before shrinking",
-                  "rows with both", "expected", "rows that know both"};
+                  "rows with both", "expected", "rows with both known"};
   for (const auto& [a, b] : strong) {
     const LabelPair pair = graph.pair(a, b);
     table.rows.push_back({labels[a], labels[b], TableCell::signed_number(graph.correlation(a, b), 3),
@@ -81,8 +81,8 @@ ResultTable pair_table(const std::vector<std::string>& labels, const LabelGraph&
   }
   table.filter = table.rows.size() > 12;
   table.notes.push_back(
-      "Counted on the rows that know both labels. Expected: rows with both if the two were independent. The "
-      "correlation is shrunk towards 0 the more, the fewer rows were expected.");
+      "Counted on the rows in which both labels are known. Expected: rows with both if the two were "
+      "independent. The fewer rows were expected, the more the correlation is shrunk towards 0.");
   return table;
 }
 
@@ -93,11 +93,10 @@ void show_label_graph(const std::vector<std::string>& labels, const LabelGraph& 
   const LabelForest forest = strongest_ties(graph, kLeastTie);
   if (const ForestPlot plot = forest_plot(labels, graph, forest); !plot.rows.empty())
     sink.plot("label-forest", plot,
-              fmt::format("The strongest ties that join labels without going round in circles. A label hangs "
-                          "on one above it, by a bar "
-                          "whose thickness is the correlation, which stands at the right; dots grow with the "
-                          "number of rows that have "
-                          "the label. Columns are read from top to bottom. Ties below {} are not drawn.",
+              fmt::format("A maximum spanning forest of the correlations. Each label hangs on the one above "
+                          "it, by a bar whose thickness is the correlation, given at the right; dots grow "
+                          "with the number of rows that have the label. Columns are read from top to bottom. "
+                          "Correlations below {} are not drawn.",
                           kLeastTie));
   if (forest.single > 0) {
     std::vector<std::string> names;
@@ -114,8 +113,8 @@ void show_label_graph(const std::vector<std::string>& labels, const LabelGraph& 
         draw(correlation_map(labels, graph, forest, kMostWide, kFull)),
         draw(correlation_map(labels, graph, forest, kMostNarrow, kNarrow)),
         fmt::format(
-            "Correlation of labels, in the order of the ties above{}. Blue goes together, orange excludes "
-            "each other; colours follow the square root, so that small values are seen.",
+            "Correlation of labels, in the order of the chart above{}. Blue pairs go together, orange ones "
+            "exclude each other; colours follow the square root, so that small values are visible.",
             graph.labels() > kMostWide ? fmt::format("; the first {} of {}", kMostWide, graph.labels())
                                        : ""));
     sink.table(pair_table(labels, graph));

@@ -52,7 +52,7 @@ void show_views(const ModelReport& report, ReportSink& sink) {
   ResultTable table;
   table.name = "views";
   table.caption =
-      fmt::format("The views, and the share of rows without them: to learn from, and among the {} rows.",
+      fmt::format("The views, and the share of rows without them: in training, and among the {} rows.",
                   report.metrics_part);
   table.header = {"view", "columns", "missing, training", "missing, " + report.metrics_part};
   for (const auto& view : report.views)
@@ -60,25 +60,6 @@ void show_views(const ModelReport& report, ReportSink& sink) {
                           TableCell(percent(view.missing_train)), TableCell(percent(view.missing))});
   sink.page().section("Views");
   sink.table(table);
-}
-
-// What each metric asks, for readers who meet it here first.
-const char* metric_words(const std::string& name) {
-  static const std::pair<const char*, const char*> kWords[] = {
-      {"AP",
-       "average precision: of the labels ranked down to each true one, how many are true; mean over items"},
-      {"1-HL", "one less Hamming loss: share of label decisions that are right"},
-      {"1-RL", "one less ranking loss: share of pairs of a true and a false label in the right order"},
-      {"AUC", "area under the ROC curve over each item's labels"},
-      {"1-OE", "one less one-error: share of items whose first label is true"},
-      {"1-Cov", "one less coverage: how little of the ranking must be read to meet all true labels"},
-      {"macro-AUC", "area under the ROC curve of each label over items, mean over labels"},
-      {"macro-F1", "F1 of each label's decisions, mean over labels"},
-      {"micro-F1", "F1 of all decisions together"},
-  };
-  for (const auto& [metric, words] : kWords)
-    if (name == metric) return words;
-  return "";
 }
 
 void show_metrics(const ModelReport& report, ReportSink& sink) {
@@ -95,20 +76,20 @@ void show_metrics(const ModelReport& report, ReportSink& sink) {
   std::vector<std::pair<std::string, std::string>> words;
   if (intervals) table.header.push_back("95 % interval");
   if (floor) table.header.push_back("floor");
-  for (const auto& name : metric_names()) {
+  for (const MetricDefinition& definition : metric_definitions()) {
+    const std::string name = definition.name;
     const json value = metric(report.metrics, name);
     if (value.is_null()) continue;
     std::vector<TableCell> row = {name, number_or_dash(value, 4)};
     if (intervals) row.emplace_back(interval_text(metric(report.intervals, name)));
     if (floor) row.push_back(number_or_dash(metric(report.floor, name), 4));
-    words.emplace_back(name, metric_words(name));
+    words.emplace_back(name, definition.words);
     table.rows.push_back(std::move(row));
   }
   if (floor)
     table.notes.push_back(
-        "Floor: the same metric, by the same rule, when every item gets the labels' frequencies in the "
-        "training rows "
-        "as its scores. A model that is no better has learned nothing from the views.");
+        "Floor: the same metric, by the same rule, when every item gets the label frequencies of the training "
+        "rows as its scores. A model that is no better has learned nothing from the views.");
   if (intervals) table.notes.push_back("Intervals: percentiles over resampled rows.");
   sink.table(table);
   page.definitions(words);
@@ -180,7 +161,7 @@ std::string with_interval(const json& value, const json& interval, int digits, b
 ResultTable importance_table(const json& views) {
   ResultTable table;
   table.name = "importance";
-  table.caption = "What each view is good for, on the items that have it; 95 % intervals in brackets.";
+  table.caption = "What each view contributes, on the items that have it; 95 % intervals in brackets.";
   table.header = {"view", "items", "mean |Shapley value|", "AP lost without it"};
   for (const auto& view : views)
     table.rows.push_back(
@@ -189,9 +170,8 @@ ResultTable importance_table(const json& views) {
          with_interval(view.value("ap_loss", json()), view.value("ap_loss_interval", json()), 3, true)});
   table.notes.push_back(
       "Shapley value: how far a view moves the score of a tag, averaged over all orders in which views could "
-      "arrive; the "
-      "mean is over items and tags. AP lost: average precision with all views of an item less that without "
-      "this one.");
+      "arrive; the mean is over items and tags. AP lost: average precision with all views of an item minus "
+      "that without this one.");
   return table;
 }
 
@@ -232,7 +212,7 @@ std::optional<HeatMap> importance_map(const json& views) {
 ResultTable pattern_table(const json& patterns, const json& alone) {
   ResultTable table;
   table.name = "patterns";
-  table.caption = "Accuracy by the views that items have, most frequent first, and by one view alone.";
+  table.caption = "Accuracy by available views, most frequent first, and by one view alone.";
   table.header = {"views", "items", "AP (95 % interval)"};
   const auto add = [&](const json& pattern, const std::string& before) {
     std::vector<std::string> names;
@@ -246,7 +226,7 @@ ResultTable pattern_table(const json& patterns, const json& alone) {
   for (const auto& pattern : alone) add(pattern, "only ");
   table.notes.push_back(
       "Above the line: items as they are. Below it: every item that has the view, with all its other views "
-      "taken away.");
+      "removed.");
   return table;
 }
 
@@ -280,7 +260,7 @@ std::string model_report_text(const ModelReport& report) {
     page.section("Labels");
     show_details("model", report.title, report.details, sink);
   }
-  page.section(report.command.empty() ? "Settings" : "How to make it again");
+  page.section(report.command.empty() ? "Settings" : "How to reproduce it");
   if (!report.command.empty()) page.code(report.command);
   if (report.options.is_object() && !report.options.empty()) {
     page.begin_details("all settings");

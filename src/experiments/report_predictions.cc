@@ -87,7 +87,8 @@ void show_labels(const std::string& name, const std::string& owner, const json& 
   table.filter = table.rows.size() > 12;
   const std::size_t all = table.rows.size();
   table.caption =
-      all > kShown ? fmt::format("{}: the {} most frequent of {} labels; the table's files hold all of them.",
+      all > kShown ? fmt::format("{}: the {} most frequent of {} labels; the table's files contain all of "
+                                 "them.",
                                  owner, kShown, all)
                    : fmt::format("{}: each of the {} labels, most frequent first.", owner, all);
   table.notes.push_back(
@@ -145,12 +146,12 @@ void show_reliability(const std::string& name, const json& details, ReportSink& 
   sink.plot(
       name + "-reliability", plot,
       fmt::format(
-          "Do scores mean what they say? On the dashed line they are probabilities. Mean distance from it, "
+          "Are the scores calibrated? On the dashed line they are probabilities. Mean distance from it, "
           "weighted by count: {}. Bars are 95 % intervals (Wilson) as if decisions were independent; the "
           "numbers below count the decisions, one per item and label, in each tenth.{}",
           errors,
           details.value("calibrated_on_these_rows", false)
-              ? " The calibration was fitted on these very rows: on others it will be less exact."
+              ? " The calibration was fitted on these rows: on others it will be less exact."
               : ""));
 }
 

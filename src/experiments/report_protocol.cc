@@ -37,9 +37,9 @@ ResultTable data_sets_table(const std::vector<ExperimentResults>& all) {
   ResultTable table;
   table.name = "data";
   table.caption =
-      "The data sets: what they lack of their own, what is missing in the repetitions in all, and test rows "
-      "of a repetition without any view, which are not scored.";
-  table.header = {"data", "rows", "labels", "labels a row", "views (columns)", "lacks views", "lacks labels"};
+      "The data sets: their own gaps, all gaps in the repetitions, and test rows of a repetition without any "
+      "view, which are not scored.";
+  table.header = {"data", "rows", "labels", "labels per row", "views (columns)", "lacks views", "lacks labels"};
   const std::vector<std::string> measured = {"views missing", "training labels missing",
                                              "test rows without view"};
   table.header.insert(table.header.end(), measured.begin(), measured.end());
@@ -69,11 +69,11 @@ ResultTable data_sets_table(const std::vector<ExperimentResults>& all) {
 const char* rows_sentence(Protocol protocol) {
   return protocol == Protocol::authors
              ? "Protocol 'authors': the scaler is fitted on all rows, test rows included, and the test rows "
-               "include the validation rows on which the epoch was chosen. Figures of this protocol are too "
-               "good; they serve comparison with programs that work so."
+               "include the validation rows on which the epoch was chosen. Figures of this protocol are "
+               "optimistic; they serve to compare with programs that work the same way."
              : "Protocol 'strict': the preparation of the inputs is fitted on observed training instances "
-               "only, the best epoch and all thresholds are chosen on validation rows only, and test rows "
-               "serve nothing but the test.";
+               "only, the best epoch and all thresholds are chosen on validation rows only, and test rows are "
+               "used for the test only.";
 }
 
 std::vector<std::string> method_notes(const std::vector<ExperimentResults>& all) {
@@ -89,15 +89,16 @@ std::vector<std::string> method_notes(const std::vector<ExperimentResults>& all)
       if (!method.value("multi_view", true))
         notes.push_back(
             title +
-            " knows one view only: it is run on each, and the best view is chosen on validation rows.");
+            " takes a single view: it is run on each, and the best view is chosen on validation rows.");
       if (!method.value("missing_views", true) && method.value("multi_view", true))
         notes.push_back(title +
-                        " cannot miss views: missing instances become the mean of the observed ones.");
+                        " cannot handle missing views: missing instances become the mean of the observed "
+                        "ones.");
       if (!method.value("missing_labels", true))
-        notes.push_back(title + " cannot miss labels: unknown ones count as negative.");
+        notes.push_back(title + " cannot handle missing labels: unknown ones count as negative.");
       if (method.value("reconstructed", false))
         notes.push_back(title +
-                        " is our reconstruction from descriptions; its authors' program was not to be had.");
+                        " is our reconstruction from descriptions; its authors' program was not available.");
     }
     for (const auto& remark : results.header.value("remarks", json::array()))
       notes.push_back(remark.get<std::string>() + ".");
@@ -106,7 +107,7 @@ std::vector<std::string> method_notes(const std::vector<ExperimentResults>& all)
     std::vector<std::string> parts;
     for (const auto& [kind, who] : prepared) parts.push_back(fmt::format("{} ({})", kind, join(who, ", ")));
     notes.insert(notes.begin(),
-                 "Inputs are prepared as each method asks, and that is part of what is compared: " +
+                 "Inputs are prepared as each method requires, and that is part of the comparison: " +
                      join(parts, "; ") + ".");
   }
   return notes;

@@ -57,9 +57,10 @@ void show_friedman(const ExperimentResults& results, const Field& field, ReportS
   const Friedman test = friedman(means_of(results, field));
   const double difference = critical_difference(field.level, k, n);
   const std::string verdict = std::isinf(test.f)
-                                  ? "Every data set ranks the methods alike, so F has no bound."
-                              : test.rejects(field.level) ? "The methods are not all alike."
-                                                          : "That all methods are alike cannot be ruled out.";
+                                  ? "Every data set ranks the methods alike, so F is unbounded."
+                              : test.rejects(field.level) ? "The methods differ."
+                                                          : "It cannot be ruled out that all methods are "
+                                                            "alike.";
   sink.page().paragraph(fmt::format(
       "Friedman's test over {} data sets and {} methods: chi-squared {:.2f} ({}); with the correction of "
       "Iman and "
@@ -67,7 +68,7 @@ void show_friedman(const ExperimentResults& results, const Field& field, ReportS
       n, k, test.chi_squared, p_text(test.chi_squared_p), k - 1, (k - 1) * (n - 1), test.f, p_text(test.f_p),
       verdict, difference,
       difference > static_cast<double>(k - 1)
-          ? ", more than ranks can differ: so few data sets cannot tell any pair apart"
+          ? ", more than ranks can differ: so few data sets cannot separate any pair"
           : ""));
   RankPlot plot{.title = "Mean ranks and critical difference",
                 .names = {},

@@ -53,8 +53,8 @@ ResultTable similarity_table(const ExperimentResults& results, const DataInfo& d
   table.caption =
       fmt::format("{}, {}, {}: mean cosines between channels over all test items of repetition {}.",
                   data.name, results.gaps(data), method.title, cells[0]->fold + 1);
-  table.header = {"epoch", "shared with shared", "own with own", "shared with own, same view",
-                  "shared with own, other views"};
+  table.header = {"epoch", "shared with shared", "own with own", "shared with proprietary, same view",
+                  "shared with proprietary, other views"};
   for (const auto& epoch : found.at("epochs")) {
     std::array<double, 4> sum{}, count{};
     for (std::size_t a = 0; a < 2 * views; ++a)
@@ -88,13 +88,12 @@ void show_similarity(const ExperimentResults& results, ReportSink& sink) {
         views.push_back(fmt::format("{} {}", v + 1, found["views"][v].get<std::string>()));
       sink.page().heading(fmt::format("{}, {}", data.name, method.title));
       sink.page().paragraph(fmt::format(
-          "Cosines between channels: S is the shared feature of a view, O its own; views: {}. Blue is alike, "
-          "orange opposite, by the square root of the cosine, so that small ones are seen; grey where there "
-          "is "
-          "nothing to compare, and on the diagonal, which is 1.",
+          "Cosines between channels: S is the shared embedding of a view, O its proprietary one; views: {}. "
+          "Blue is alike, orange opposite, by the square root of the cosine, so that small ones are visible; "
+          "grey where there is nothing to compare, and on the diagonal, which is 1.",
           join(views, ", ")));
       const std::string stem = fmt::format("{}-{}", results.name, data.name);
-      for (const auto& [what, words] : {std::pair("sample", "one item with as many views as any"),
+      for (const auto& [what, words] : {std::pair("sample", "one item with the largest number of views"),
                                         std::pair("mean", "mean over all test items")})
         sink.plot(fmt::format("{}-{}", stem, what), similarity_maps(found, what, names),
                   fmt::format("{}, {}.", data.name, words));

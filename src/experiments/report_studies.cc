@@ -104,7 +104,7 @@ void show_ablation(const ExperimentResults& results, ReportSink& sink) {
         table.rows.push_back(std::move(italic));
       }
       table.caption =
-          fmt::format("{}, {}, {}: parts of the network and of its loss added and taken away; {}.", data.name,
+          fmt::format("{}, {}, {}: parts of the network and of its loss added and removed; {}.", data.name,
                       method.title, results.gaps(data), spread_words(repetitions));
       table.notes.push_back(
           "s_ch: one channel; d_ch: a shared and a proprietary channel; L_gc: label-guided graph; L_re: "
@@ -170,7 +170,7 @@ void show_alpha_beta(const ExperimentResults& results, const DataInfo& data, con
   sink.plot(stem + "-alpha-beta", map,
             fmt::format(
                 "{} against the weights of the graph loss (alpha) and of the contrast (beta), on logarithmic "
-                "steps; the best is framed. The values differ by {:.3f} in all; {}. The colours span {:.3f}.",
+                "steps; the best is framed. The values range over {:.3f}; {}. The colours span {:.3f}.",
                 metric, differ,
                 std::isnan(noise)
                     ? "there was one repetition, so a difference of this size may be chance"
@@ -295,8 +295,8 @@ ResultTable without_table(const ExperimentResults& results, const DataInfo& data
   ResultTable table;
   table.name = fmt::format("{}-{}-without", results.name, data.name);
   table.caption = fmt::format(
-      "{}: {} with one view left out everywhere and no other view hidden, {}; the difference to all views in "
-      "brackets.",
+      "{}: {} with one view left out everywhere and no other view hidden, {}; the difference from all views "
+      "in brackets.",
       data.name, metric, beside_words(results, data, "views"));
   table.header = {"method"};
   for (const auto& view : left_out) table.header.push_back(view.empty() ? "all views" : "without " + view);

@@ -81,7 +81,7 @@ ResultTable timing_table(const ExperimentResults& results, const DataInfo& data)
       row.push_back(time != nullptr ? TableCell::number(time->test, 2) : TableCell("-"));
       row[row.size() - 1].theirs = row[row.size() - 2].theirs = true;
       if (!at_theirs.empty() && at_theirs != fit)
-        computed += fmt::format("{}{} ({:g} epochs ran, theirs are {:g})", computed.empty() ? "" : ", ",
+        computed += fmt::format("{}{} ({:g} epochs ran, the authors' are {:g})", computed.empty() ? "" : ", ",
                                 method.title, mean(epochs), time->epochs);
     }
     table.rows.push_back(std::move(row));
@@ -92,13 +92,10 @@ ResultTable timing_table(const ExperimentResults& results, const DataInfo& data)
       "on validation rows included, on {}; {}.",
       data.name, results.gaps(data), machine, spread_words(repetitions));
   table.notes.push_back(
-      "Epochs are epochs or iterations, of all views and members together where a method has several; - "
-      "where it "
-      "solves at once. Fit is all that happens between data and model. Processor seconds are those of the "
-      "fit, summed "
-      "over all threads. Peak memory is that of the whole process with its data. Times are comparable only "
-      "if the "
-      "machine did nothing else.");
+      "Epochs are epochs or iterations, of all views and members together if a method has several; - if it "
+      "solves directly. Fit is everything between data and model. Processor seconds are those of the fit, "
+      "summed over all threads. Peak memory is that of the whole process with its data. Times are comparable "
+      "only if the machine did nothing else.");
   if (!alone)
     table.notes.push_back(
         "These are the times of a comparison's own cells, run one after the other in one process; bench "
@@ -109,8 +106,9 @@ ResultTable timing_table(const ExperimentResults& results, const DataInfo& data)
         "As printed: in the paper that introduced MTD, measured on its authors' machine with a GPU; DICNet "
         "and MTD with 100 epochs.");
   if (!computed.empty())
-    table.notes.push_back("Computed, not measured, is the fit at their epochs of " + computed +
-                          ": what was measured, and the seconds of an epoch for each epoch more or less.");
+    table.notes.push_back("Computed, not measured, is the fit at the authors' epochs of " + computed +
+                          ": the measured time, plus or minus the seconds of an epoch for each epoch more or "
+                          "less.");
   return table;
 }
 

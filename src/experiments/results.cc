@@ -140,7 +140,7 @@ ExperimentResults load_one(const CellStore& store, const std::string& path, Styl
   try {
     const json& header = results.header;
     if (header.value("schema", "") != "lacuna.experiment.1")
-      fail(Exit::data, "{}: is no experiment of Lacuna", path);
+      fail(Exit::data, "{}: is not an experiment of Lacuna", path);
     results.kind = header.at("kind");
     results.name = header.at("name");
     for (const auto& method : header.at("methods"))

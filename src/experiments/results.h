@@ -1,4 +1,4 @@
-// What a folder of cells holds, ready for tables and figures.
+// The contents of a folder of cells, ready for tables and figures.
 #pragma once
 
 #include <nlohmann/json.hpp>

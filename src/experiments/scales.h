@@ -1,4 +1,4 @@
-// What the charts share: extents, round ticks, numbers as readers like them, labels that make room for each other.
+// Shared by the charts: extents, round ticks, number formats, labels that avoid each other.
 #pragma once
 
 #include <limits>

@@ -1,4 +1,5 @@
-// Choosing settings on validation rows: what is tried, and in which order. `lacuna tune` and cells with --tune share it.
+// The search for settings on validation rows: what is tried, and in which order. Shared by `lacuna tune` and by cells
+// with --tune.
 #pragma once
 
 #include <cstdint>

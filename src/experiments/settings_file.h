@@ -1,5 +1,5 @@
-// Settings per method and data set, from one TOML file (src/experiments/paper.toml is the one that ships with the
-// program and explains the form).
+// Settings per method and data set from a TOML file (src/experiments/paper.toml is the built-in one and explains the
+// format).
 #pragma once
 
 #include <map>

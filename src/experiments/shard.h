@@ -1,5 +1,5 @@
-// The cells of an experiment in parts, one for each process of a grid (`--shard I/N`): by the methods' own estimates all
-// parts take about as long. Or in two, for a machine with a GPU: networks, which compute there, and all others.
+// Divides the cells of an experiment into parts, one per process of a grid (`--shard I/N`), which take about the same
+// time by the methods' own estimates. Or into two, for a machine with a GPU: networks, and all others.
 #pragma once
 
 #include <cstddef>

@@ -18,11 +18,11 @@ constexpr double kProgramBytes = 256e6;   // the program, its tables, what libra
 
 void SlurmOptions::declare(Options& o) {
   const auto group = o.group("the job");
-  o.add("tasks", tasks, "tasks of the array, 0 = as many as give each about an hour")
+  o.add("tasks", tasks, "tasks of the array; 0 = about one hour each")
       .range(0, 1e6)
       .metavar("N")
       .common();
-  o.add("margin", margin, "ask for so many times the time and memory of the estimate").range(1, 100).common();
+  o.add("margin", margin, "request this many times the estimated time and memory").range(1, 100).common();
 }
 
 std::string SlurmJob::time() const {
@@ -69,11 +69,9 @@ std::string slurm_script(const SlurmJob& job, const SlurmCommand& command) {
   // A minute before its time is up a task gives its cell back.
   text += "#SBATCH --signal=B:TERM@60\n";
   text += fmt::format(
-      "# {} cells, {} of them done, in {} tasks. By the methods' own arithmetic the others take about {} on "
-      "{} "
-      "threads{},\n"
-      "# the longest task {}, the largest cell {}. Asked for are {:g} times that, and {} and {} for the "
-      "start.\n",
+      "# {} cells, {} of them done, in {} tasks. By the methods' own estimates the others take about {} on {} "
+      "threads{},\n# the longest task {}, the largest cell {}. Asked for are {:g} times that, and {} and {} "
+      "for the start.\n",
       job.cells, job.done, job.tasks, duration_text(job.seconds), job.threads,
       job.gpu ? " of CPUs, without the GPU" : "", duration_text(job.longest), bytes_text(job.bytes),
       job.margin, duration_text(kStartSeconds), bytes_text(kProgramBytes));

@@ -1,4 +1,4 @@
-// A script for Slurm's sbatch that works an experiment off as an array of tasks, each with a part of the cells.
+// A script for Slurm's sbatch that runs an experiment as an array of tasks, each with a part of the cells.
 #pragma once
 
 #include <cstdint>

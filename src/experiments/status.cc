@@ -140,7 +140,7 @@ std::string list_text(const char* word, const std::vector<GridStatus::Entry>& en
     if (!entry.error.empty())
       text += ": " + entry.error;
     else
-      text += fmt::format("; process {} on {}, for {}, last sign {} ago", entry.owner.pid, entry.owner.host,
+      text += fmt::format("; process {} on {}, for {}, last heartbeat {} ago", entry.owner.pid, entry.owner.host,
                           duration_text(entry.owner.seconds), duration_text(entry.owner.silent));
     text += "\n";
   }
@@ -184,13 +184,13 @@ std::string GridStatus::text() const {
   if (experiments.size() > 1) row("each cell once", total);
   std::string text =
       table.text() + list_text("running", running) + list_text("stale", stale) + list_text("failed", failed);
-  text += fmt::format("{} cells an hour lately",
+  text += fmt::format("{} cells per hour recently",
                       per_hour < 10 ? fmt::format("{:.2g}", per_hour)
                                     : count_text(static_cast<std::uint64_t>(std::lround(per_hour))));
   if (seconds_left > 0)
     text += fmt::format("; about {} left {}", duration_text(seconds_left),
-                        running.empty() ? "for one process, and none is at work"
-                                        : fmt::format("with {} at work", running.size()));
+                        running.empty() ? "for one process, and none is working"
+                                        : fmt::format("with {} working", running.size()));
   if (untimed > 0)
     text += fmt::format("{} {} cells of methods not timed yet", seconds_left > 0 ? " and" : ";", untimed);
   return text + "\n";

@@ -1,4 +1,4 @@
-// How far the experiments of a folder are, by what lies in it: `lacuna bench status`. Nothing is asked of the processes.
+// Progress of the experiments in a folder, from its contents alone: `lacuna bench status`.
 #pragma once
 
 #include <nlohmann/json.hpp>

@@ -1,10 +1,10 @@
 // A folder of results, shared by any number of processes:
-//   DIR/cells/ID/spec.json      what was asked            } the same bytes whoever ran it,
-//   DIR/cells/ID/result.json    what came out             } however often it was interrupted
+//   DIR/cells/ID/spec.json      the request               } the same bytes whichever process ran it,
+//   DIR/cells/ID/result.json    the result                } however often it was interrupted
 //   DIR/cells/ID/details.json   per-label tables, curves  }
 //   DIR/cells/ID/run.json       when, where, how long, how much memory: differs from run to run
 //   DIR/failed/ID.json          the error of a cell that failed
-//   DIR/claims/ID.N             who is working on the cell; N counts the processes that took it on
+//   DIR/claims/ID.N             the process that works on the cell; N counts the processes that took it over
 // A cell appears whole (a folder is filled under another name, then renamed) or not at all. If two processes finish the
 // same cell, the first one's files stay: they are the same bytes but for run.json.
 #pragma once
@@ -28,7 +28,7 @@ class CellStore {
   CellStore& operator=(const CellStore&) = delete;
 
   State state(const std::string& id) const;
-  // The right to run a cell, or null if it is done, failed or somebody alive has it.
+  // The right to run a cell, or null if it is done, failed or a live process has it.
   std::unique_ptr<Claim> claim(const std::string& id);
   // Files of a finished cell, by name. If another process was quicker, its files stay.
   void finish(const Claim& claim, const std::map<std::string, std::string>& files);

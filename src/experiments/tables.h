@@ -1,5 +1,4 @@
-// One table, four forms: Markdown, CSV, LaTeX (booktabs) and HTML. Text goes in as it is; each form escapes
-// for itself.
+// One table in four formats: Markdown, CSV, LaTeX (booktabs) and HTML. Each escapes its text itself.
 #pragma once
 
 #include <limits>
@@ -16,7 +15,7 @@ struct TableCell {
   double deviation = std::numeric_limits<double>::quiet_NaN();  // shown small behind it
   bool best = false;                                            // set bold
   bool second = false;                                          // underlined
-  bool theirs = false;  // a printed figure of somebody else, set italic
+  bool theirs = false;  // a published figure, set in italics
 
   TableCell() = default;
   TableCell(std::string t) : text(std::move(t)) {}    // NOLINT: a text is a cell

@@ -221,7 +221,7 @@ BenchOutcome work_off(std::span<const PlannedCell* const> cells, const BenchOpti
     if (!waiting) break;
     if (stop_requested) fail(Exit::interrupted, "interrupted");
     if (!ran) {
-      report("waiting for cells that are running", false);
+      report("waiting for running cells", false);
       std::this_thread::sleep_for(std::chrono::seconds(1));
     }
   }

@@ -1,4 +1,4 @@
-// How a plan is worked off, by one process or several.
+// Runs the cells of a plan, in one process or several.
 #pragma once
 
 #include <functional>

@@ -1,5 +1,5 @@
-// The parts of a model as nodes of a graph: what a prediction computes, and nothing of what only training needs.
-// Weights are read from the model file's tensors.
+// The parts of a model as nodes of a graph: only what prediction needs. Weights are read from the tensors of the model
+// file.
 #pragma once
 
 #include <optional>

@@ -22,7 +22,7 @@ constexpr float kEdge =
 std::string obstacle(const std::string& method) {
   if (method == "prior") return "it does not look at the items: its scores are the label frequencies";
   if (method == "cdmm" || method == "lvsl")
-    return "it compares new items with its training rows by kernels, which is no network";
+    return "it compares new items with its training rows by kernels and is not a network";
   if (method == "glocal")
     return "it is a linear map of the one view that it keeps, which is not written here";
   return "it is not a network";

@@ -1,4 +1,4 @@
-// A trained network as an ONNX file that predicts without Lacuna (docs/serving.md):
+// A trained network as an ONNX file that predicts without Lacuna (docs/onnx.md):
 //   inputs   one per view, named by it, (batch, columns) float32; a row of NaN is a missing view
 //   outputs  scores, probabilities (calibrated on validation), decided; (batch, labels) each
 // The preparation of the views is inside; names, thresholds and labels are in the metadata.

@@ -1,4 +1,4 @@
-// The wire form of protocol buffers, as far as writing needs it: https://protobuf.dev/programming-guides/encoding.
+// The encoding of protocol buffers, for writing: https://protobuf.dev/programming-guides/encoding.
 #pragma once
 
 #include <cstdint>

@@ -147,7 +147,7 @@ class PerView final : public Method {
 
   void fit(const Items& train, const Items& val, FitContext& context) override {
     if (view_ >= static_cast<std::int64_t>(train.views()))
-      fail(Exit::usage, "view {} was asked for, the data has the views 0 to {}", view_, train.views() - 1);
+      fail(Exit::usage, "view {} was requested, the data has the views 0 to {}", view_, train.views() - 1);
     best_.reset();
     std::size_t first = 0;
     const Tensors* resumed = context.resume_from();

@@ -1,4 +1,4 @@
-// The makers of every method, one a file of this room.
+// The makers of every method, one per file of this module.
 #pragma once
 
 #include <memory>

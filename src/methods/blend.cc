@@ -117,7 +117,7 @@ std::vector<double> divided(std::vector<double> shares) {
   return shares;
 }
 
-// One share at a time, to whom it helps most; the best stage of all.
+// One share at a time, to the candidate that it helps most; the best stage counts.
 std::vector<double> give_shares(const Judged& judged, std::span<const Matrix<float>> Z,
                                 MatrixView<const std::int8_t> truth) {
   std::vector<double> shares(Z.size()), best;
@@ -137,7 +137,7 @@ std::vector<double> give_shares(const Judged& judged, std::span<const Matrix<flo
   return divided(best);
 }
 
-// The mean over draws with replacement; whoever has little of it goes.
+// The mean over draws with replacement; candidates with little weight are dropped.
 std::vector<double> mean_shares(const Judged& judged, std::span<const Matrix<float>> Z,
                                 MatrixView<const std::int8_t> truth) {
   std::vector<double> weights(Z.size());

@@ -3,7 +3,7 @@
 //
 // Candidates are weighted by how they do on rows that they did not learn from. Each gets one line (a, b) that makes
 // its values log-odds of all labels together; what is blended are these. On each of twenty draws of the rows (with
-// replacement) eight shares are given, one at a time, each to whom it helps most, by the mean AP of a row; the best
+// replacement) eight shares are given, one at a time, each to the candidate that raises the mean AP of a row most; the best
 // stage counts. A weight is the mean of a candidate's shares over the draws: who is better beyond noise gets all of
 // it, and those that are equal up to noise share it. Whoever has less than 5 % goes. The sum gets a line of its own,
 // as a mean of log-odds is too timid. With fewer than kFewestJudged rows the first candidate stays alone. AP says
@@ -21,7 +21,7 @@
 namespace lacuna {
 
 struct Blend {
-  std::vector<float> slopes;  // one a member
+  std::vector<float> slopes;  // one per member
   float intercept = 0;
 };
 

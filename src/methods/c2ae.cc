@@ -36,17 +36,17 @@ class C2ae final : public NetworkMethod {
   void declare(Options& o) override {
     options_.declare(o);
     o.add("epochs", train_options_.epochs, "passes over the training rows").range(1, 1e9);
-    o.add("batch", train_options_.batch, "rows of a step").range(1, 1e9);
+    o.add("batch", train_options_.batch, "rows per step").range(1, 1e9);
     o.add("rate", train_options_.rate, "learning rate")
         .range(0, 1e3)
         .symbol("η")
         .tunable({"2e-5", "5e-5", "1e-4"});
     o.add("momentum", train_options_.momentum, "momentum").range(0, .999999);
     o.add("weight-decay", train_options_.weight_decay, "weight decay of the matrices").range(0, 1e3);
-    o.add("patience", train_options_.patience, "stop after so many epochs without a better one; 0 = never")
+    o.add("patience", train_options_.patience, "stop after this many epochs without improvement; 0 = never")
         .range(0, 1e9);
     o.add("select", train_options_.select,
-          "which epoch is kept: best AP, best micro-F1 + macro-F1 as its authors do (F1), or the last")
+          "which epoch to keep: best AP, best micro-F1 + macro-F1 as its authors do (F1), or the last")
         .choices({"AP", "F1", "last"});
   }
   std::vector<Variant> variants() const override {

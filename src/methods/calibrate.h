@@ -42,7 +42,7 @@ class Calibration {
   bool empty() const { return slope_.empty(); }
   const std::vector<float>& slopes() const {
     return slope_;
-  }  // p = sigmoid(slope x + intercept), one a label
+  }  // p = sigmoid(slope x + intercept), one per label
   const std::vector<float>& intercepts() const { return intercept_; }
   const Aim& aim() const { return aim_; }
   const std::vector<float>& thresholds() const {

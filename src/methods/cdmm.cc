@@ -6,8 +6,8 @@
 //   β_v = ((I + α K̃_v) Ω_v + I/C)⁻¹ T,  K̃_v = Σ_{s≠v} H Ω_s H,  H = I - 11ᵀ/n
 //   θ_v from q_v = |Ω_v β_v - T|²,  score = Σ_v θ_v k_v(x)ᵀ β_v
 // Up to `exact-rows` training rows this is solved as written: memory 4 n² bytes for each kernel kept, 8 n²
-// for their sum and 24 n² for each view at work, one a thread. Above, kernels are replaced by Φ_vΦ_vᵀ on
-// `landmarks` rows (methods/kernels.h): 8 n L bytes a view.
+// for their sum and 24 n² for each view at work, one per thread. Above, kernels are replaced by Φ_vΦ_vᵀ on
+// `landmarks` rows (methods/kernels.h): 8 n L bytes per view.
 #include <cmath>
 
 #include "base/error.h"
@@ -106,7 +106,7 @@ class Cdmm final : public KernelMethod {
             .iterative = false};
   }
   void declare(Options& o) override {
-    o.add("diversity", options_.diversity, "weight of the views' diversity")
+    o.add("diversity", options_.diversity, "weight of the diversity of views")
         .range(0, 1e6)
         .symbol("α")
         .tunable({"0", "1e-6", "1e-5", "1e-4", "1e-3"});
@@ -114,7 +114,7 @@ class Cdmm final : public KernelMethod {
         .range(1e-6, 1e15)
         .symbol("λ")
         .tunable({"1e4", "1e5", "1e6"});
-    o.add("fit", options_.fit, "weight of the fit against the size of the machine")
+    o.add("fit", options_.fit, "weight of the fit relative to the norm of the weights")
         .range(1e-9, 1e9)
         .symbol("C")
         .tunable({".1", "1", "10", "100"});
@@ -123,16 +123,16 @@ class Cdmm final : public KernelMethod {
         .symbol("κ")
         .tunable({".1", ".5", "1", "2"});
     o.add("label-share", options_.label_share,
-          "share of the labels' own correlation, against the prototypes'")
+          "share of the label correlation, relative to that of the prototypes")
         .range(0, 1)
         .symbol("η")
         .tunable({".5", ".8", "1"});
-    o.add("least", options_.least, "smaller correlations become 0").range(0, 1).symbol("ε");
+    o.add("least", options_.least, "smaller correlations are set to 0").range(0, 1).symbol("ε");
     o.add("prototypes", options_.prototypes,
           "class similarity in a view: of means (paper) or sums (authors' program)")
         .choices({"mean", "sum"});
-    o.add("landmarks", options_.landmarks, "rows that carry the low-rank kernels").range(1, 100000);
-    o.add("exact-rows", options_.exact_rows, "up to so many training rows the kernels are exact")
+    o.add("landmarks", options_.landmarks, "landmark rows of the low-rank kernels").range(1, 100000);
+    o.add("exact-rows", options_.exact_rows, "maximum number of training rows with exact kernels")
         .range(0, 1e9);
   }
   std::vector<Variant> variants() const override {

@@ -1,5 +1,5 @@
 // Methods with two channels a view (a shared one and the view's own) can show them, so that the experiments can look at
-// how well the channels come apart.
+// how well the channels separate.
 #pragma once
 
 #include <vector>

@@ -1,4 +1,4 @@
-// Groups and neighbours of rows.
+// Clusters and neighbours of rows.
 #pragma once
 
 #include <cstdint>

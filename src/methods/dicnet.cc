@@ -50,8 +50,8 @@ class Dicnet final : public TwoChannelMethod {
     o.add("embedding", n.embedding, "size of the embedding; 0 = number of labels").range(0, 1 << 20);
     o.add("width", n.width, "factor on all hidden widths").range(1e-4, 100);
     o.add("end-norm", n.end_norm,
-          "batch norm with missing instances as zero rows, as rows of N(0, 1) noise (their program), or of "
-          "present ones only")
+          "batch norm with missing instances as zero rows, as rows of N(0, 1) noise (the authors' program), "
+          "or excluded")
         .choices({"batch", "batch-noise", "batch-present"});
     o.add("beta", n.instance_weight, "weight of the contrast between views")
         .range(0, 1e6)
@@ -62,7 +62,8 @@ class Dicnet final : public TwoChannelMethod {
         .range(0, 1e6)
         .symbol("γ")
         .tunable({"0.01", "0.1", "1"});
-    o.add("bce-divisor", n.bce_divisor, "divide by known labels, or by all (their semi-supervised program)")
+    o.add("bce-divisor", n.bce_divisor, "divide by the number of known labels, or of all (the authors' "
+                                        "semi-supervised program)")
         .choices({"known", "all"});
     train_options_.declare(o);
     declare_precision(o);

@@ -48,7 +48,7 @@ class Dm2l final : public Method {
     options_.declare(options);
     options.add("kernel", kernel_, "linear, or radial with the median distance as its width")
         .choices({"linear", "radial"});
-    options.add("landmarks", landmarks_, "rows that carry the radial kernel").range(1, 100000);
+    options.add("landmarks", landmarks_, "landmark rows of the radial kernel").range(1, 100000);
   }
   std::vector<Variant> variants() const override {
     return {{"original",

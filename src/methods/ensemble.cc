@@ -84,7 +84,7 @@ void Ensemble::load(const Tensors& file, const ItemShape& shape) {
   const auto saved = file.metadata.value(kEnsembleState, nlohmann::json::object());
   const auto done = saved.value("done", std::size_t{0});
   if (done == 0 || done > specs_.size() - teachers_)
-    fail(Exit::data, "{}: holds {} members, its settings say {}", file.path(), done,
+    fail(Exit::data, "{}: contains {} members, its settings say {}", file.path(), done,
          specs_.size() - teachers_);
   load_members(file, saved, done, shape);
   if (!choosing_) return;

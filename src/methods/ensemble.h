@@ -41,7 +41,7 @@ struct Choosing {
   double seconds = 0;
 };
 
-// `prototype` holds the settings (and stays bound to whoever set them); the members are made from it. Member
+// `prototype` holds the settings (and stays bound to its owner); the members are made from it. Member
 // 0 has the seed itself, so that an ensemble of one is the single fit. `choosing`: the members are candidates.
 std::unique_ptr<Method> make_ensemble(std::unique_ptr<Method> prototype, const std::string& preset,
                                       std::vector<MemberSpec> specs, std::optional<Choosing> choosing = {});

@@ -53,7 +53,7 @@ void Ensemble::fit(const Items& train, const Items& val, FitContext& context) {
   if (choosing_) choose(train, val, context);
 }
 
-// Nothing is fitted yet: the fits to come, and who is left out of them.
+// Nothing is fitted yet: the planned fits, and the candidates that are left out.
 void Ensemble::begin(const Items& train, const FitContext& context) {
   members_.clear();
   which_.clear();
@@ -168,7 +168,7 @@ std::size_t Ensemble::at_once(const Items& train, const FitContext& context) con
   return context.fits_at_once(bytes);
 }
 
-// Each process learns the fits that nobody else has at work, then reads all of them: teachers first, as what they
+// Each process runs the fits that no other process works on, then reads all of them: teachers first, as what they
 // say goes into the others. Sums are in the order of the plan, so all processes end with the same model.
 void Ensemble::fit_shared(const Items& train, const Items& val, FitContext& context, MemberShare& share) {
   const ItemShape shape = shape_of(train);
@@ -359,7 +359,7 @@ std::optional<Tensors> Ensemble::restore(const Tensors& file, const Items& train
     there = members_in_use(file).size();
     left_out_ = saved.value(kLeftOut, left_out_);
     if (left_out_.size() != specs_.size())
-      fail(Exit::data, "{}: tells of {} candidates, the settings plan {}", file.path(), left_out_.size(),
+      fail(Exit::data, "{}: lists {} candidates, the settings plan {}", file.path(), left_out_.size(),
            specs_.size());
     for (std::size_t k = 0; k < crossed_.size(); ++k)
       if (!crossed_[k].empty()) file.get(crossed_name(k), crossed_[k]);

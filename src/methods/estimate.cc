@@ -90,7 +90,7 @@ void announce_cost(const Method& method, const FitSize& size, FitContext& contex
          bytes_text(memory), method.traits().name);
   const double seconds = cost.core_seconds / static_cast<double>(threads());
   if (seconds > kLong)
-    context.remark(fmt::format("{} will take about {} here, by its own arithmetic", method.traits().name,
+    context.remark(fmt::format("{} will take about {} here, by its own estimate", method.traits().name,
                                duration_text(seconds)));
 }
 

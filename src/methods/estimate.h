@@ -1,4 +1,4 @@
-// What a fit will take, before it starts; and the floor that it should not end below.
+// Estimated time and memory of a fit, and the floor that it should exceed.
 #pragma once
 
 #include "data/items.h"

@@ -15,13 +15,14 @@ void ExpandShrinkOptions::declare(Options& options) {
       .symbol("λ")
       .tunable({".1", ".2", ".4", ".6", "1", "1.5", "2"});
   options.add("mu", mu, "penalty of the splitting").range(1e-6, 1e6).symbol("μ").tunable({"1", "5", "20"});
-  options.add("cut", cut, "least squared singular value in the sub-gradient").range(1e-12, 1e6);
-  options.add("tolerance", tolerance, "stop when no number changes by more").range(0, 1);
-  options.add("relative", relative, "stop when the objective changes by a smaller share, three times running")
+  options.add("cut", cut, "smallest squared singular value in the subgradient").range(1e-12, 1e6);
+  options.add("tolerance", tolerance, "stop when no entry changes by more than this").range(0, 1);
+  options.add("relative", relative, "stop when the relative change of the objective is smaller, three times "
+                                    "in a row")
       .range(0, 1);
-  options.add("iterations", iterations, "at most so many").range(1, 100000);
+  options.add("iterations", iterations, "maximum number of iterations").range(1, 100000);
   options.add("majorise", majorise,
-              "bound the masked square instead of linearising it (no-majorise: as the authors)");
+              "majorise the masked square instead of linearising it (no-majorise: as the authors)");
   options.add("random-start", random_start, "start from U(-1, 1) as the authors, not from 0");
 }
 

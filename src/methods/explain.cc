@@ -113,9 +113,10 @@ void shapley_values(MatrixView<const double> sets, MatrixView<double> values) {
 Base base_of(const Model& model, const ExplainOptions& options, std::string* why) {
   if (options.base == Base::model) return Base::model;
   const char* reason = model.prior().empty()
-                           ? "the model file is of a version that did not store the labels' shares"
+                           ? "the model file is of a version that did not store the label frequencies"
                        : !options.calibrated && !model.method().traits().probabilities
-                           ? "the scores of the method are no probabilities, so that a share is none of them"
+                           ? "the scores of the method are not probabilities, so a frequency cannot be their "
+                             "base"
                            : nullptr;
   if (reason == nullptr) return Base::prior;
   if (why != nullptr) *why = reason;
@@ -134,7 +135,7 @@ void explain(const Model& model, const Selection& selection, const ExplainOption
     fail(Exit::mismatch,
          "the model has no calibration: it was trained without validation rows that have known labels");
   const std::size_t c = model.label_names().size(), m = model.preparation().views().size();
-  // The value of the empty set, one a label; empty where the model gives it.
+  // The value of the empty set, one per label; empty where the model gives it.
   std::vector<double> prior;
   if (base_of(model, options) == Base::prior)
     for (const float x : model.prior())

@@ -33,7 +33,7 @@ class Factors {
   const std::vector<double>& noise(std::size_t v) const { return noise_[v]; }
 
   static constexpr std::size_t kAll = static_cast<std::size_t>(-1);
-  // The expected factors F (n, r) of items given their views, view `without` left aside; zeros for an item without any.
+  // The expected factors F (n, r) of items given their views, ignoring view `without`; zeros for an item without any.
   // doubt (n, m), if asked for: of each view the share of what the factors say about it that is still open, from 0
   // (factors known) to 1 (nothing known). Const, re-entrant; a row's result does not depend on the others.
   void estimate(const Items& items, std::size_t without, MatrixView<float> F,

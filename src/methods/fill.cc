@@ -116,7 +116,7 @@ void Model::recover(const Selection& selection, FilledSink sink) const {
 void Model::recover_blocks(const Selection& selection, std::size_t size, FilledSink sink) const {
   if (recovery_.empty())
     fail(Exit::mismatch,
-         "the model keeps no decoders, so that it cannot recover views; train it again with --keep-decoders");
+         "the model has no decoders, so it cannot recover views; train it again with --keep-decoders");
   const Columns::Match match = columns_.match(*selection.data);
   Selection block{&match.data, selection.fold, {}, selection.hide_labels};
   for (std::size_t begin = 0; begin < selection.rows.size(); begin += size) {

@@ -21,7 +21,7 @@ class FitsAhead {
   // learn(f, context) does fit f, in whatever thread; fits are [begin, end).
   using Learn = std::function<void(std::size_t, FitContext&)>;
   FitsAhead(FitContext& outer, std::size_t begin, std::size_t end, std::size_t at_once, Learn learn);
-  ~FitsAhead();  // fits that are under way are stopped; what they learned is nobody's
+  ~FitsAhead();  // fits that are under way are stopped; what they learned is discarded
   FitsAhead(const FitsAhead&) = delete;
   FitsAhead& operator=(const FitsAhead&) = delete;
 

@@ -342,34 +342,34 @@ class Glocal final : public Method {
             .components = 96};
   }
   void declare(Options& o) override {
-    o.add("lambda", options_.lambda, "nearness of latent labels to the features' image")
+    o.add("lambda", options_.lambda, "weight of the fit of latent labels to the features")
         .range(1e-9, 1e9)
         .symbol("λ")
         .tunable({".1", "1", "10"});
-    o.add("lambda-local", options_.lambda_local, "local label correlation")
+    o.add("lambda-local", options_.lambda_local, "weight of the local label correlation")
         .range(0, 1e9)
         .symbol("λ_L")
         .tunable({"0", "1e-5", "1e-3", ".1"});
-    o.add("lambda-global", options_.lambda_global, "global label correlation")
+    o.add("lambda-global", options_.lambda_global, "weight of the global label correlation")
         .range(0, 1e9)
         .symbol("λ_G")
         .tunable({"0", "1e-3", ".1"});
-    o.add("regular", options_.regular, "size of the factors")
+    o.add("regular", options_.regular, "weight of the factors' norms")
         .range(1e-9, 1e9)
         .symbol("λ_U")
         .tunable({".03", ".125", ".5", "2"});
-    o.add("latent", options_.latent, "latent labels, at most the labels; 0: min(50, labels)")
+    o.add("latent", options_.latent, "number of latent labels, at most that of the labels; 0: min(50, labels)")
         .range(0, 100000)
         .symbol("k");
     o.add("correlation-rank", options_.correlation, "rank of the label correlation; 0: min(20, labels)")
         .range(0, 100000)
         .symbol("k2");
-    o.add("clusters", options_.clusters, "groups of items with a correlation of their own")
+    o.add("clusters", options_.clusters, "clusters of items, each with its own label correlation")
         .range(1, 1000)
         .symbol("g");
-    o.add("rounds", options_.rounds, "at most so many").range(1, 100000);
-    o.add("tolerance", options_.tolerance, "stop at smaller relative changes of the objective").range(0, 1);
-    o.add("constant", constant_, "a constant feature: centred features cannot say how frequent a label is");
+    o.add("rounds", options_.rounds, "maximum number of rounds").range(1, 100000);
+    o.add("tolerance", options_.tolerance, "stop at a smaller relative change of the objective").range(0, 1);
+    o.add("constant", constant_, "add a constant feature: centred features cannot express label frequencies");
   }
   std::vector<Variant> variants() const override { return {{"original", {{"constant", "false"}}}}; }
   Cost cost(const FitSize& size) const override {

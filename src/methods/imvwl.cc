@@ -60,7 +60,7 @@ ImvwlSolver::ImvwlSolver(const Items& items, const ImvwlOptions& options, std::u
       for (std::size_t j = 0; j < X.cols(); ++j) {
         const float x = items.X[v](rows[k], j);
         if (x < 0)
-          fail(Exit::usage, "imvwl needs non-negative features (prepare minmax), view {} holds {}", v, x);
+          fail(Exit::usage, "imvwl needs non-negative features (prepare minmax), view {} contains {}", v, x);
         X(k, j) = x;
         squares_ += static_cast<double>(x) * static_cast<double>(x);
       }
@@ -326,25 +326,25 @@ class Imvwl final : public Method {
         .range(1e-12, 1e9)
         .symbol("α")
         .tunable({"1e-3", "1e-2", ".1", "1", "10"});
-    o.add("beta", options_.beta, "low rank of the label correlation")
+    o.add("beta", options_.beta, "weight of the low rank of the label correlation")
         .range(0, 1e9)
         .symbol("β")
         .tunable({"1e-4", "1e-2", "1"});
-    o.add("rho", options_.rho, "size of the predictor").range(0, 1e9).symbol("ρ");
+    o.add("rho", options_.rho, "weight of the predictor's norm").range(0, 1e9).symbol("ρ");
     o.add("rank", options_.rank, "size of the shared representation; 0: min(100, smallest view)")
         .range(0, 100000)
         .symbol("r")
         .tunable({"50", "100"});
-    o.add("rounds", options_.rounds, "at most so many").range(1, 100000);
+    o.add("rounds", options_.rounds, "maximum number of rounds").range(1, 100000);
     o.add("tolerance", options_.tolerance, "stop at a smaller relative change of the objective").range(0, 1);
     o.add("rescale-each", options_.rescale_each,
-          "bases of length 1 after every round, not at the start alone");
+          "normalise the bases after every round, not only at the start");
     o.add("decided-labels", decided_,
-          "labels decided for an item: their mean number rounded to the nearest, or up, as the published "
+          "labels assigned to an item: the mean number, rounded to the nearest, or up as the published "
           "figures suggest")
         .choices({"nearest", "up"});
-    o.add("refit", refit_, "learn the predictor once more on training rows placed as new items are");
-    o.add("predict-steps", steps_, "gradient steps that place a new item").range(1, 100000);
+    o.add("refit", refit_, "refit the predictor on training rows that are embedded like new items");
+    o.add("predict-steps", steps_, "gradient steps that embed a new item").range(1, 100000);
   }
   std::vector<Variant> variants() const override {
     return {{"original",

@@ -65,7 +65,7 @@ using Changes = std::vector<Setting>;
 const Changes kBranches = {{"fusion", "both"}, {"joint-widths", "1024"}};
 
 // Preset `distilled`: the settings of `best`, and what its members change in them. Teachers and students are
-// as different from each other as could be found without being much worse alone (docs/best.md). The students
+// as different from each other as could be found without being much worse alone (docs/ensembles.md). The students
 // are in the order in which smaller ensembles take them.
 constexpr const char* kDistilled = "distilled";
 const Changes kWider = {{"encoder-widths", "2048"}, {"weight-decay", "8"}};

@@ -28,7 +28,7 @@ class LinearMethod final : public Method {
   }
   void declare(Options& o) override {
     o.add("lambda", lambda_,
-          "weight of ½‖w‖², the inverse of C elsewhere; 0 = chosen on validation rows (100 without any)")
+          "weight of ½‖w‖² (1/C in other programs); 0 = chosen on validation rows (100 without any)")
         .range(0, 1e12)
         .symbol("λ")
         .tunable({"1", "10", "100", "1000", "1e4"});

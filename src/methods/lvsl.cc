@@ -163,7 +163,7 @@ class Lvsl final : public KernelMethod {
             .prepare = "auto"};
   }
   void declare(Options& o) override {
-    o.add("lambda1", options_.lambda1, "size of the machines")
+    o.add("lambda1", options_.lambda1, "weight of the norm of the weights")
         .range(1e-9, 1e9)
         .symbol("λ1")
         .tunable({"1e-3", "1e-2", ".1", "1"});
@@ -171,15 +171,15 @@ class Lvsl final : public KernelMethod {
         .range(1e-6, 1e15)
         .symbol("λ2")
         .tunable({"1e4", "1e5", "1e6"});
-    o.add("lambda3", options_.lambda3, "smoothness on the neighbour graph")
+    o.add("lambda3", options_.lambda3, "weight of the smoothness on the neighbour graph")
         .range(0, 1e9)
         .symbol("λ3")
         .tunable({"0", "1e-3", ".1"});
-    o.add("lambda4", options_.lambda4, "nearness to the correlated labels")
+    o.add("lambda4", options_.lambda4, "weight of the fit to the correlated labels")
         .range(1e-9, 1e9)
         .symbol("λ4")
         .tunable({".1", "1", "10", "100"});
-    o.add("lambda5", options_.lambda5, "low rank of the label correlation")
+    o.add("lambda5", options_.lambda5, "weight of the low rank of the label correlation")
         .range(0, 1e9)
         .symbol("λ5")
         .tunable({"1e-3", ".1", "10"});
@@ -187,13 +187,14 @@ class Lvsl final : public KernelMethod {
         .range(1e-6, 1e6)
         .symbol("κ")
         .tunable({".2", ".4", ".7", "1"});
-    o.add("neighbours", options_.neighbours, "of the graph, the row itself counted").range(1, 10000);
-    o.add("iterations", options_.iterations, "at most so many").range(1, 100000);
+    o.add("neighbours", options_.neighbours, "neighbours in the graph, the row itself included").range(1, 10000);
+    o.add("iterations", options_.iterations, "maximum number of iterations").range(1, 100000);
     o.add("tolerance", options_.tolerance, "stop at a smaller relative change of the objective").range(0, 1);
-    o.add("landmarks", options_.landmarks, "distinct rows of a view up to which its kernel is exact")
+    o.add("landmarks", options_.landmarks, "landmark rows; a view with fewer distinct rows has an exact "
+                                           "kernel")
         .range(1, 100000);
     o.add("transposed", options_.transposed,
-          "the released program's transposed sum in the label correlation");
+          "use the released program's transposed sum in the label correlation");
     o.add("random-start", options_.random_start, "start from U(0, 1) as the authors, not from the labels");
   }
   std::vector<Variant> variants() const override {

@@ -6,7 +6,7 @@
 //
 // The kernel is used as Φ_vΦ_vᵀ on landmarks (methods/kernels.h): with w = ΦᵀW the machine is w = (θΦᵀΦ +
 // λ1)⁻¹θΦᵀP. All distinct rows of a view are landmarks while they are at most `landmarks`; the kernel is
-// exact then. Filled rows are all alike and count once. Memory: 8 n L bytes a view.
+// exact then. Filled rows are all alike and count once. Memory: 8 n L bytes per view.
 #pragma once
 
 #include <cstdint>

@@ -7,12 +7,12 @@
 
 namespace lacuna {
 
-// A member's state is the same bits whoever learned it.
+// A member's state has the same bits whichever process trained it.
 class MemberShare {
  public:
   virtual ~MemberShare() = default;
   virtual bool done(std::size_t member) const = 0;
-  // Whether this process is to learn it, now: nobody else does.
+  // Whether this process should train it now: no other process does.
   virtual bool take(std::size_t member) = 0;
   virtual void keep(std::size_t member, const Tensors& state) = 0;  // and gives it back
   virtual Tensors read(std::size_t member) const = 0;               // of one that is done

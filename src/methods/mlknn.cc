@@ -24,7 +24,7 @@ class Mlknn final : public Method {
         .name = "mlknn", .title = "ML-kNN", .source = "PR 2007", .iterative = false, .probabilities = true};
   }
   void declare(Options& o) override {
-    o.add("neighbours", neighbours_, "nearest items that are counted")
+    o.add("neighbours", neighbours_, "number of nearest items")
         .range(1, 1000)
         .symbol("k")
         .tunable({"5", "10", "20", "40"});

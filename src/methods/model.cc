@@ -84,18 +84,18 @@ void Model::bind() {
   prepare_->declare(options_);
   options_
       .add("members", settings_->members,
-           "train so many with different seeds and use them as one; 0 = as the preset says")
+           "networks of the ensemble, with different seeds; 0 = as in the preset")
       .range(0, 256);
   options_.add("aim", settings_->aim,
-               "what the thresholds of --labels are chosen for on validation: f1, precision=P or top=K");
+               "what the thresholds of --labels aim at on validation: f1, precision=P or top=K");
   options_.add(
       "keep-decoders", settings_->keep_decoders,
-      "also learn views from each other, for lacuna recover; whatever the method, without its labels");
+      "also learn to reconstruct views from each other, for lacuna recover (any method; uses no labels)");
   options_
       .add("budget", settings_->budget,
            fmt::format(
                "preset auto: processor time for all candidates, by their own estimates, as 90s, 2m or 1h "
-               "({} unless said otherwise)",
+               "(default {})",
                kBudget))
       .metavar("TIME");
 }
@@ -240,9 +240,8 @@ void Model::fit(const Selection& train_rows, const Selection& val_rows, FitConte
     // A difference that three digits do not show is no news.
     if (const double floor = floor_ap(train_items, val_items); validation_->ap < floor - .001)
       context.remark(
-          fmt::format("{} ended below the floor: AP {:.3f} on the validation rows, where the labels' "
-                      "frequencies alone give {:.3f}; "
-                      "other settings may help (lacuna tune)",
+          fmt::format("{} ended below the floor: AP {:.3f} on the validation rows, where the label "
+                      "frequencies alone give {:.3f}; other settings may help (lacuna tune)",
                       method_->traits().name, validation_->ap, floor));
     validated_ =
         std::make_shared<const Validated>(Validated{std::move(scores), std::move(truth), std::move(decided)});
@@ -298,7 +297,7 @@ std::vector<ViewShape> Model::view_shapes(const std::string& empty) const {
     if (empty != "mean") continue;
     if (view.means.empty())
       fail(Exit::mismatch,
-           "the model holds no means of its training rows; use --empty zero, or train it again");
+           "the model contains no means of its training rows; use --empty zero, or train it again");
     shape.fill = view.means;
   }
   return shapes;
@@ -444,7 +443,7 @@ Model Model::load(const Tensors& file) {
     model.calibration_ = Calibration::load(file, model.label_names_.size());
     model.links_ = LabelLinks::load(file, model.label_names_.size());
     if (model.calibration_.empty() && !model.links_.empty())
-      fail(Exit::data, "{}: holds links between labels and no calibration to use them with", path);
+      fail(Exit::data, "{}: contains links between labels and no calibration to use them with", path);
     if (file.has(kPrior)) model.prior_ = file.floats(kPrior);
     if (file.has(kPrior) && (model.prior_.size() != model.label_names_.size() ||
                              !std::ranges::all_of(model.prior_, [](float x) { return std::isfinite(x); })))

@@ -31,8 +31,8 @@ void read(const Tensors& file, Network& network) {
 void NetworkMethod::declare_precision(Options& options) {
   options
       .add("precision", precision_,
-           "of products: f32, or bf16 factors with f32 sums; auto takes bf16 where the CPU or GPU has "
-           "instructions for it")
+           "precision of matrix products: f32, or bf16 with f32 accumulation; auto uses bf16 if the CPU or "
+           "GPU supports it")
       .choices({"auto", "f32", "bf16"});
 }
 
@@ -46,7 +46,7 @@ void NetworkMethod::fit(const Items& train, const Items& val, FitContext& contex
   shape.ranks = &context.ranks();
   for (const auto& X : train.X) shape.columns.push_back(X.cols());
   used_ = chosen();
-  if (const Tensors* state = context.resume_from()) {  // goes on as it began, on whatever machine
+  if (const Tensors* state = context.resume_from()) {  // continues as it began, on any machine
     const auto begun = state->metadata.find(kTrainPrecision);
     if (begun != state->metadata.end() && begun->is_string()) used_ = precision_from(*begun);
   }

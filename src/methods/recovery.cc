@@ -135,7 +135,7 @@ Recovery Recovery::load(const Tensors& file, const std::vector<std::size_t>& col
   const std::vector<float> scale = file.floats(stem + "factor_scale");
   if (result.kernel_.empty() || scale.size() != 1 || !std::isfinite(scale[0]) ||
       !finite(result.kernel_.anchors) || !finite(result.kernel_.projection) || !finite(result.kernel_.offset))
-    fail(Exit::data, "{}: '{}kernel' or '{}factor_scale' is missing or holds what is no number", path, stem,
+    fail(Exit::data, "{}: '{}kernel' or '{}factor_scale' is missing or contains what is not a number", path, stem,
          stem);
   result.factor_scale_ = scale[0];
   result.rows_ = meta.at("rows").get<std::size_t>();
@@ -148,7 +148,7 @@ Recovery Recovery::load(const Tensors& file, const std::vector<std::size_t>& col
         fail(Exit::data, "{}: '{}' is not of shape ({}, {}), as {} features and view '{}' ask for", path,
              name, rows, columns[v], result.features(), views[v].name);
       Matrix<float> matrix = file.matrix(name);
-      if (!finite(matrix)) fail(Exit::data, "{}: '{}' holds what is no finite number", path, name);
+      if (!finite(matrix)) fail(Exit::data, "{}: '{}' contains what is not a finite number", path, name);
       return matrix;
     };
     if (file.has(fmt::format("{}weights.{}", stem, v))) decoder.weights = read("weights", result.features());
@@ -166,7 +166,7 @@ Recovery Recovery::load(const Tensors& file, const std::vector<std::size_t>& col
     decoder.coverage = list[v].at("coverage").get<double>();
     decoder.rows = list[v].at("rows").get<std::size_t>();
     if (!std::isfinite(decoder.doubt_base) || !std::isfinite(decoder.doubt_slope))
-      fail(Exit::data, "{}: the doubt of view '{}' is no number", path, views[v].name);
+      fail(Exit::data, "{}: the uncertainty of view '{}' is not a number", path, views[v].name);
     result.decoders_.push_back(std::move(decoder));
   }
   return result;

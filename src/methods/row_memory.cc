@@ -68,13 +68,13 @@ std::vector<std::uint32_t> landmarks(const Items& train, const MemoryOptions& op
 
 void MemoryOptions::declare(Options& o) {
   o.add("memory", use,
-        "let the training rows near an item vote for its labels: auto chooses the vote's weight on the "
-        "validation rows, off, or the weight itself (1 = as much as the network)")
+        "let training rows that are close to an item vote for its labels: auto chooses the weight of the "
+        "votes on the validation rows; off; or the weight (1 = as much as the network)")
       .suggest({"auto", "off"});
-  o.add("memory-sharpness", sharpness, "how fast a vote fades with the angle to a training row")
+  o.add("memory-sharpness", sharpness, "how fast a vote decays with the angle to a training row")
       .range(.01, 1e4)
       .symbol("τ");
-  o.add("memory-rows", rows, "most training rows that the memory keeps").range(1, 1e9);
+  o.add("memory-rows", rows, "maximum number of training rows in the memory").range(1, 1e9);
 }
 
 std::optional<double> MemoryOptions::weight() const {

@@ -33,7 +33,7 @@ MatrixView<T> shaped(Matrix<T>& memory, std::size_t rows, std::size_t cols) {
 }  // namespace
 
 void C2aeOptions::declare(Options& o) {
-  o.add("reduction", reduction, "width of the common space, as a share of the number of labels")
+  o.add("reduction", reduction, "width of the common space, relative to the number of labels")
       .range(.01, 10)
       .tunable({"0.2", "0.4", "0.6", "0.8"});
   o.add("hidden", hidden, "width of the hidden layers").range(1, 1 << 20);
@@ -43,8 +43,8 @@ void C2aeOptions::declare(Options& o) {
       .symbol("α")
       .tunable({"0.1", "0.5", "1", "2", "5", "10"});
   o.add("margin", margin, "steepness of the ranking loss").range(1e-3, 1e3);
-  o.add("rate-decay", rate_decay, "factor on the learning rate an epoch").range(.01, 1);
-  o.add("squares", squares, "decay of the gradients' mean square").range(0, .999999);
+  o.add("rate-decay", rate_decay, "factor on the learning rate per epoch").range(.01, 1);
+  o.add("squares", squares, "decay of the running mean of squared gradients").range(0, .999999);
 }
 
 template <class T>

@@ -37,7 +37,7 @@ EarlyNetwork<T>::EarlyNetwork(const MtdOptions& options, const NetworkShape& sha
   norm_.add(*ops_, parameters_, "norm", embedding_, options_.end_norm);
   classifier_.add(parameters_, "classifier", embedding_, shape_.labels, true);
   if (shape_.most_parameters > 0 && parameters() > shape_.most_parameters)
-    fail(Exit::data, "the settings ask for {} parameters, the model file holds {} numbers", parameters(),
+    fail(Exit::data, "the settings ask for {} parameters, the model file contains {} numbers", parameters(),
          shape_.most_parameters);
   parameters_.allocate(*ops_);
   if (shape_.prediction_only) return;  // the values come from a file

@@ -62,7 +62,7 @@ class FitContext {
     (void)bytes;
     return 1;
   }
-  // Something that whoever uses the result should know, in one sentence.
+  // A remark for users of the result, in one sentence.
   virtual void remark(const std::string& text) { (void)text; }
   // Whether the fit should end as soon as it can, with what it has learned so far: asked between steps,
   // iterations and members. A fit that has no complete epoch yet throws Exit::interrupted.

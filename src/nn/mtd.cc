@@ -135,7 +135,7 @@ MtdNetwork<T>::MtdNetwork(const MtdOptions& options, const NetworkShape& shape, 
                                false);
   }
   if (shape_.most_parameters > 0 && parameters() > shape_.most_parameters)
-    fail(Exit::data, "the settings ask for {} parameters, the model file holds {} numbers", parameters(),
+    fail(Exit::data, "the settings ask for {} parameters, the model file contains {} numbers", parameters(),
          shape_.most_parameters);
   parameters_.allocate(*ops_);
   if (shape_.prediction_only) return;  // the values come from a file

@@ -8,92 +8,6 @@
 
 namespace lacuna {
 
-void MtdOptions::declare(Options& o) {
-  o.add("encoder-widths", encoder_widths,
-        "hidden widths of the encoders, absolute or relative to the view (0.8d)");
-  o.add("embedding", embedding, "size of the embedding; 0 = number of labels")
-      .range(0, 1 << 20)
-      .symbol("d_e");
-  o.add("width", width, "factor on all hidden widths").range(1e-4, 100);
-  o.add("end-norm", end_norm, "normalisation at the encoders' end")
-      .choices({"layer", "batch", "batch-noise", "batch-present", "none"});
-  o.add("norm-momentum", norm_momentum, "momentum of batch norm's running statistics").range(0, 1);
-  o.add("norm-epsilon", norm_epsilon, "added to variances").range(1e-12, 1);
-  o.add("channels", channels, "1: shared only; 2: shared and proprietary").range(1, 2);
-  o.add("fusion", fusion, "mean: of the views' embeddings; early: one encoder of all views side by side; both: two branches")
-      .choices({"mean", "early", "both"});
-  o.add("joint-widths", joint_widths, "with --fusion both: hidden widths of the encoder of all views");
-  o.add("gate", gate, "with two channels: sigmoid(O) times S; otherwise their sum");
-  o.add("fused-relu", fused_relu, "ReLU on the fused vector before classifier and graph loss");
-
-  o.add("mask-rate", mask_rate, "share of each view's coordinates hidden in training")
-      .range(0, .95)
-      .symbol("σ");
-  o.add("mask-start", mask_start,
-        "last start of a hidden fragment of l of d: all d-l, paper d-l-1, authors d-l-2")
-      .choices({"all", "paper", "authors"});
-  o.add("mask-length", mask_length, "exact: l coordinates; inclusive: l + 1").choices({"exact", "inclusive"});
-  o.add("view-dropout", view_dropout, "hide each present view so often in training")
-      .range(0, .95)
-      .tunable({"0", "0.15", "0.3"});
-  o.add("hidden-dropout", hidden_dropout, "dropout after each hidden layer of the encoders")
-      .range(0, .95)
-      .tunable({"0", "0.3", "0.5"});
-  o.add("fused-dropout", fused_dropout, "dropout before the classifiers")
-      .range(0, .95)
-      .tunable({"0", "0.3", "0.5"});
-
-  o.add("classifier-bias", classifier_bias, "initial bias of the classifiers; 0 = drawn").range(-100, 100);
-  o.add("bce-form", bce_form, "cross-entropy: softplus (exact), or log with an epsilon")
-      .choices({"softplus", "log"});
-  o.add("bce-epsilon", bce_epsilon, "inside the logarithms of bce-form log").range(0, .1);
-  o.add("bce-divisor", bce_divisor, "divide by known labels, or by all").choices({"known", "all"});
-
-  o.add("label-weight", label_weight,
-        "weight of a label in the losses, by its share in training: none, or share^-1/2 or 1/share, so that "
-        "rare labels "
-        "count more")
-      .choices({"none", "sqrt", "inverse"});
-
-  o.add("alpha", alpha, "weight of the label-guided graph loss").range(0, 1e6).symbol("α");
-  o.add("graph-eta", graph_eta, "constant of the label graph").range(1e-9, 1e12).symbol("η");
-  o.add("graph-normalise", graph_normalise, "graph loss on fused rows of length 1");
-  o.add("graph-form", graph_form, "trace, or pairwise (twice that)").choices({"trace", "pairwise"});
-
-  o.add("beta", beta, "weight of the cross-channel contrast").range(0, 1e6).symbol("β");
-  o.add("contrast-share", contrast_share, "over the rows of a batch").choices({"sum", "mean"});
-  o.add("contrast-factor", contrast_factor, "constant factor").range(0, 1e6);
-  o.add("contrast-epsilon", contrast_epsilon, "added to each positive similarity").range(0, 1);
-  o.add("contrast-count", contrast_count, "N of the normalisers: views k, or pairs k²")
-      .choices({"views", "pairs"});
-  o.add("contrast-positives", contrast_positives,
-        "positive pairs: others (u ≠ v), self (u = v, as first printed)")
-      .choices({"others", "self"});
-
-  o.add("gamma", gamma, "weight of the reconstruction").range(0, 1e6).symbol("γ");
-  o.add("decoder-widths", decoder_widths,
-        "hidden widths of the decoders: absolute, 0.8d, or 1e for the embedding");
-  o.add("decoder-input", decoder_input, "sum: S + O of the view; shared: S alone; fused: the fused vector")
-      .choices({"fused", "sum", "shared"});
-  o.add("reconstruction-target", reconstruction_target, "clean input, or masked as the encoder saw it")
-      .choices({"clean", "masked"});
-  o.add("reconstruct-hidden", reconstruct_hidden,
-        "reconstruct from the fused vector also views that were hidden");
-
-  o.add("view-weight", view_weight, "weight of the classifiers of single views").range(0, 1e6);
-  o.add("view-teacher", view_teacher, "share of their loss taught by the fused probability").range(0, 1);
-  o.add("subset-keep", subset_keep, "early fusion: how often a view stays in the part that is taught")
-      .range(0, 1);
-
-  o.add("guess-weight", guess_weight, "weight of soft labels for unknown entries").range(0, 1e6);
-  o.add("guess-from", guess_from, "first epoch that uses them").range(0, 1e9);
-  o.add("guess-every", guess_every, "epochs after which a network's own soft labels are renewed")
-      .range(1, 1e9);
-  o.add("guess-links", guess_links,
-        "weight of what a row's known labels say about its unknown ones, in their soft labels")
-      .range(0, 100);
-}
-
 void MtdOptions::check() const {
   if (channels == 1 && beta > 0)
     fail(Exit::usage, "--beta {}: the cross-channel contrast needs two channels (--channels 2), there is one",
@@ -121,7 +35,7 @@ std::size_t resolve_width(const std::string& text, std::size_t columns, std::siz
   const auto value = parse_double(all.substr(0, all.size() - (by_columns || by_embedding ? 1 : 0)));
   if (!value || !(*value > 0) || *value > 1e7)
     fail(Exit::usage,
-         "'{}' is no layer width; write 1500, 0.8d (of the view's columns) or 1e (of the embedding)", text);
+         "'{}' is not a layer width; write 1500, 0.8d (of the view's columns) or 1e (of the embedding)", text);
   const double base = by_columns     ? static_cast<double>(columns)
                       : by_embedding ? static_cast<double>(embedding)
                                      : 1;

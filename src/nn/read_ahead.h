@@ -1,5 +1,5 @@
 // Rows of mapped items on their way into memory and out of it: while steps read one window of an order, a thread reads
-// the next one from the disk, in large pieces, and the one before is let go of. No result depends on it.
+// the next one from the disk, in large pieces, and the previous one is released. No result depends on it.
 #pragma once
 
 #include <condition_variable>
@@ -22,7 +22,7 @@ class ReadAhead {
   // Steps are about to read the order from `position` on, and need nothing before it. The order stays as it is until
   // the next call, or until leave().
   void reach(const RowOrder& order, std::size_t position);
-  void leave();  // the order is done, or no longer followed: all of its rows in memory are let go of
+  void leave();  // the order is done, or no longer followed: all of its rows in memory are released
 
  private:
   void run();
@@ -31,7 +31,7 @@ class ReadAhead {
 
   const Items& items_;
   const RowOrder* order_ = nullptr;
-  std::size_t window_ = 0, next_ = 0;  // the one that steps read, and the first that nobody asked for
+  std::size_t window_ = 0, next_ = 0;  // the one that steps read, and the first that was not requested
   std::thread thread_;
   std::mutex mutex_;
   std::condition_variable changed_;

@@ -324,35 +324,35 @@ class Training {
 void TrainOptions::declare(Options& o) {
   constexpr double kMany = 1e9;
   o.add("epochs", epochs, "passes over the training rows").range(1, kMany).common();
-  o.add("batch", batch, "rows of a step").range(1, kMany);
-  o.add("shuffle", shuffle, "a new order of the rows each epoch");
+  o.add("batch", batch, "rows per step").range(1, kMany);
+  o.add("shuffle", shuffle, "shuffle the rows in each epoch");
   o.add("shuffle-window", window,
-        "rows that are mixed: blocks of neighbours come in a random order, and the rows of 32 of them are "
-        "shuffled; 0 = all rows, with --memory-limit what 256 MiB hold")
+        "shuffle window in rows: blocks of neighbouring rows come in random order, and the rows of 32 blocks "
+        "are mixed; 0 = all rows, with --memory-limit those of 256 MiB")
       .range(0, kMany);
-  o.add("drop-last", drop_last, "leave out the last, smaller batch of an epoch");
-  o.add("optimiser", optimiser, "how gradients become steps").choices({"sgd", "adam", "adamw"});
+  o.add("drop-last", drop_last, "drop the last, smaller batch of an epoch");
+  o.add("optimiser", optimiser, "the optimiser").choices({"sgd", "adam", "adamw"});
   o.add("rate", rate, "learning rate").range(0, 1e3).symbol("η");
   o.add("momentum", momentum, "momentum of sgd, β1 of adam").range(0, .999999);
   o.add("beta2", beta2, "β2 of adam").range(0, .9999999);
   o.add("epsilon", epsilon, "ε of adam").range(1e-30, 1);
   o.add("weight-decay", weight_decay, "weight decay; decoupled with adamw").range(0, 1e3);
   o.add("decay-rows", decay_rows,
-        "training rows that weight-decay is meant for; with n rows it is times √(decay-rows / n); 0 = as it "
-        "is")
+        "training rows for which weight-decay is meant; with n rows it is multiplied by √(decay-rows / n); 0 "
+        "= unchanged")
       .range(0, 1e12);
-  o.add("schedule", schedule, "learning rate after the warm-up").choices({"constant", "cosine"});
+  o.add("schedule", schedule, "schedule of the learning rate after the warm-up").choices({"constant", "cosine"});
   o.add("warm-up", warm_up, "epochs over which the learning rate rises from 0").range(0, kMany);
-  o.add("average", average, "decay of the running average of the parameters, which then predicts; 0 = none")
+  o.add("average", average, "decay of the running average of the parameters, which is used in prediction; 0 = "
+                            "none")
       .range(0, .999999);
   o.add("validate-every", validate_every, "epochs between validations").range(1, kMany);
-  o.add("patience", patience, "stop after so many epochs without a better one; 0 = never").range(0, kMany);
+  o.add("patience", patience, "stop after this many epochs without improvement; 0 = never").range(0, kMany);
   std::vector<std::string> selections = {"authors", "last", "dicnet", "F1"};
   selections.insert(selections.end(), metric_names().begin(), metric_names().end());
   o.add("select", select,
-        "which epoch is kept: authors = best .5 AP + .25 (1-RL) + .5 AUC, dicnet = with .25 AUC, F1 = "
-        "micro-F1 + macro-F1, "
-        "a metric, or the last")
+        "which epoch to keep: authors = best .5 AP + .25 (1-RL) + .5 AUC, dicnet = with .25 AUC, F1 = "
+        "micro-F1 + macro-F1, a metric, or the last")
       .choices(selections);
 }
 

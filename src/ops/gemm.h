@@ -43,7 +43,7 @@ class PackedWeights {
 };
 
 // Rows rounded to bf16, in the order in which the products read them: inputs of several layers, or what one
-// layer leaves for the next where nobody else looks. Memory is kept for the next use.
+// layer leaves for the next where nothing else reads it. Memory is kept for the next use.
 class PackedRows {
  public:
   void pack(MatrixView<const float> X);

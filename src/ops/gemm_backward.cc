@@ -199,7 +199,7 @@ void linear_backward(MatrixView<const float> X, MatrixView<const float> dY, bool
                    work.pack(piece * kPiece, std::min(kPiece, work.out - piece * kPiece));
                });
   // As many equal blocks of rows as there are threads, or a multiple of that. A task takes neighbours, so
-  // that it knows where it goes on; only its last block must guess.
+  // that it knows where it continues; only its last block must guess.
   const auto workers = static_cast<std::size_t>(threads());
   const Parts rows(work.in, ceil_div(work.in, workers * ceil_div(work.in, workers * work.k.inputs)));
   const double multiply_adds =

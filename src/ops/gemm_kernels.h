@@ -21,7 +21,7 @@
 namespace lacuna {
 
 // Memory that will be wanted soon: strips of it (rows of a matrix, or contiguous words) are asked for line by
-// line while tiles are computed, evenly over their steps (groups of factors), so that nobody waits for memory
+// line while tiles are computed, evenly over their steps (groups of factors), so that no thread waits for memory
 // and no burst of requests fills the CPU's few miss buffers.
 class Ahead {
  public:

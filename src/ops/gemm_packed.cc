@@ -64,7 +64,7 @@ namespace {
 constexpr std::size_t kLeftWords = 1 << 18;   // of X, packed at once: a megabyte, for the second cache
 constexpr std::size_t kFirstWords = 1 << 13;  // of X, that stay in the first cache
 constexpr std::size_t kNearWords = 1 << 18;   // of W, that lie in every core's second cache
-// See split_for(). W is read at once by everybody from a cache, or slowly from memory.
+// See split_for(). W is read at once by all threads from a cache, or slowly from memory.
 constexpr std::size_t kReadingNear = 8, kReadingFar = 128, kPacking = 32;
 
 // Depth is cut in blocks (packed_depth), with AMX such that a panel of one fits the first cache. Where W lies

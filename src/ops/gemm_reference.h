@@ -1,5 +1,5 @@
 // The naive forms of ops/gemm.h, for float and double: three plain loops, sums in double, no blocking, one
-// thread. They are the truth that the fast products are held against, and the arithmetic of the reference
+// thread. They are the ground truth for the fast products, and the arithmetic of the reference
 // Ops.
 #pragma once
 

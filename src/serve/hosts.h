@@ -1,5 +1,5 @@
-// The names by which a server may be called. A page from elsewhere can have its own name resolve to 127.0.0.1 (DNS
-// rebinding) and then read what a server on loopback answers; the Host header that the browser sends gives it away.
+// The host names that a server answers to. A foreign page can make its own name resolve to 127.0.0.1 (DNS rebinding)
+// and read what a server on loopback answers; the Host header of the browser gives it away.
 #pragma once
 
 #include <string>

@@ -315,7 +315,7 @@ Inference read_inference(std::string_view body, std::optional<std::size_t> json_
   std::vector<bool> seen(views);
   for (Tensor& tensor : tensors) {
     const std::size_t v = known_view(model, tensor.name);
-    if (seen[v]) refuse(400, "input '{}' is there twice", tensor.name);
+    if (seen[v]) refuse(400, "input '{}' occurs twice", tensor.name);
     seen[v] = true;
     place(tensor, binary, model, limits, inference, rows_known);
   }

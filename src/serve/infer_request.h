@@ -1,5 +1,5 @@
-// A request of the Open Inference Protocol, version 2, with tensors in JSON or, by the binary tensor extension, as bytes
-// behind the JSON.
+// A request of the Open Inference Protocol, version 2, with tensors in JSON, or as bytes after the JSON by the binary
+// tensor extension.
 #pragma once
 
 #include <cstddef>

@@ -1,4 +1,4 @@
-// What a client may ask for, in one place. Every limit has a refusal of its own and a test (tests/test_serve*.cc).
+// The limits on clients, in one place. Every limit has its own error and a test (tests/test_serve*.cc).
 #pragma once
 
 #include <cstdint>
@@ -30,15 +30,15 @@ struct Limits {
     o.add("header-time", header_seconds, "seconds for a request's headers").range(.05, 3600);
     o.add("body-time", body_seconds, "seconds for a request's body").range(.05, 86400);
     o.add("idle-time", idle_seconds, "seconds that a connection may be idle").range(.05, 86400);
-    o.add("write-time", write_seconds, "seconds for a client to take its answer").range(.05, 86400);
+    o.add("write-time", write_seconds, "seconds for a client to receive its answer").range(.05, 86400);
     o.add("max-connections", connections, "open connections").range(1, 1 << 24);
-    o.add("max-queue", queue_rows, "rows waiting for a prediction; more are answered 503").range(1, 1 << 30);
-    o.add("max-memory", memory_bytes, "bytes of all bodies together; more are answered 503")
+    o.add("max-queue", queue_rows, "rows waiting for a prediction; beyond that the answer is 503").range(1, 1 << 30);
+    o.add("max-memory", memory_bytes, "bytes of all bodies together; beyond that the answer is 503")
         .range(1, 1LL << 44);
-    o.add("batch-delay", delay_ms, "milliseconds that a request may wait for others to share its batch")
+    o.add("batch-delay", delay_ms, "milliseconds that a request may wait to be batched with others")
         .range(0, 60000);
     o.add("batch-rows", batch_rows, "rows of a batch made of several requests").range(1, 1 << 20);
-    o.add("drain-time", drain_seconds, "seconds after SIGTERM for requests that are being answered")
+    o.add("drain-time", drain_seconds, "seconds after SIGTERM for requests in progress")
         .range(0, 3600);
   }
 };

@@ -1,4 +1,4 @@
-// A request as handlers see it, and what they answer.
+// A request as handlers see it, and their answer.
 #pragma once
 
 #include <fmt/format.h>
@@ -45,7 +45,7 @@ const char* reason(unsigned status);  // "Not Found"
 Reply problem(unsigned status, const std::string& detail,
               const nlohmann::json& members = nlohmann::json::object());
 
-// Thrown by whoever reads a request; becomes a problem.
+// Thrown while reading a request; becomes a problem document.
 class Refusal : public std::runtime_error {
  public:
   Refusal(unsigned code, const std::string& detail, nlohmann::json more = nlohmann::json::object())

@@ -26,9 +26,9 @@ Json operation(const char* about, const Json& good, Json more = Json::object()) 
   Json result = {{"summary", about},
                  {"responses",
                   {{"200", good},
-                   {"401", refusal("A token is wanted.")},
+                   {"401", refusal("A token is required.")},
                    {"404", refusal("Not there.")},
-                   {"405", refusal("Another method is wanted; the detail names it.")},
+                   {"405", refusal("Another HTTP method is required; the detail names it.")},
                    {"421", refusal("The Host header is not a name of this server.")},
                    {"431", refusal("The headers are too long.")}}}};
   for (const auto& [key, value] : more.items()) result[key] = value;
@@ -38,10 +38,10 @@ Json prediction(const char* about, const Json& good, const Json& body, const Jso
   Json result = operation(about, good, {{"parameters", parameters}, {"requestBody", body}});
   result["responses"]["400"] =
       refusal("The request does not fit the model; the detail names the view and both sizes.");
-  result["responses"]["408"] = refusal("The request came too slowly.");
+  result["responses"]["408"] = refusal("The request was too slow.");
   result["responses"]["413"] = refusal("Too many bytes or rows; send the request in parts.");
   result["responses"]["415"] = refusal("The body is compressed or encoded in a way that is not read.");
-  result["responses"]["503"] = refusal("Too much is waiting already; Retry-After says when to try again.");
+  result["responses"]["503"] = refusal("The queue is full; Retry-After says when to try again.");
   return result;
 }
 
@@ -58,7 +58,7 @@ Json suggest_parameters() {
   return Json::array(
       {{{"name", "model"},
         {"in", "query"},
-        {"schema", text("The model; may be left out where there is one.")}},
+        {"schema", text("The model; may be omitted if there is only one.")}},
        {{"name", "top"}, {"in", "query"}, {"schema", {{"type", "integer"}, {"minimum", 0}, {"default", 5}}}},
        {{"name", "explain"}, {"in", "query"}, {"schema", {{"type", "boolean"}, {"default", false}}}}});
 }
@@ -68,7 +68,7 @@ Json request_body(const Json& content) {
 }
 
 Json json_lines() {
-  return {{"type", "string"}, {"description", "One item or answer a line."}};
+  return {{"type", "string"}, {"description", "One item or answer per line."}};
 }
 
 Json infer_content() {
@@ -105,8 +105,8 @@ Json paths() {
                             request_body({{"application/json", {{"schema", reference("Item")}}}}),
                             suggest_parameters())}}},
       {"/v1/suggest-batch",
-       {{"post", prediction("The same for many items, one a line; a line that cannot be read has an error.",
-                            answer("One answer a line.", "application/x-ndjson", json_lines()),
+       {{"post", prediction("The same for many items, one per line; a line that cannot be read has an error.",
+                            answer("One answer per line.", "application/x-ndjson", json_lines()),
                             request_body({{"application/x-ndjson", {{"schema", json_lines()}}}}),
                             suggest_parameters())}}},
       {"/metrics",
@@ -148,14 +148,13 @@ Json item_schema() {
            {{"id", {{"type", {"string", "integer"}}}},
             {"views",
              {{"type", "object"},
-              {"description", "Values by view; a view left out or null is missing."},
+              {"description", "Values by view; a view that is omitted or null is missing."},
               {"additionalProperties", values_of_view()}}},
             {"labels",
              {{"type", {"object", "array", "null"}},
               {"description",
-               "What is known of its labels: 1, 0 or null by name, or the names of those that it has. They "
-               "are no "
-               "suggestions, and change the probabilities of the others."}}}}}};
+               "Known labels of the item: 1, 0 or null by name, or the names of those that it has. They are "
+               "not suggested, and change the probabilities of the others."}}}}}};
 }
 
 Json suggestion_schema() {
@@ -164,14 +163,14 @@ Json suggestion_schema() {
            {{"id", {{"type", "string"}}},
             {"known",
              {{"type", "object"},
-              {"description", "Labels that the item told, 1 or 0 by name."},
+              {"description", "Labels given with the item, 1 or 0 by name."},
               {"additionalProperties", {{"type", "integer"}}}}},
             {"base",
              {{"type", "string"},
               {"enum", {"prior", "model"}},
               {"description",
-               "With explain: what base is, the label's share in training or the model's output without "
-               "views."}}},
+               "With explain: the base, either the label's frequency in training or the model's output "
+               "without views."}}},
             {"tags",
              {{"type", {"array", "null"}},
               {"items",

@@ -1,4 +1,4 @@
-// The page at /: paste or drop rows, see tags as bars and which view drove them. It asks this server and nobody else.
+// The page at /: paste or drop rows, see tags as bars and which view drove them. It connects to this server only.
 #pragma once
 
 #include <string>

@@ -146,7 +146,7 @@ void BatchQueue::predict(std::vector<Job>& jobs, Scratch& scratch) {
     }
     *scores = served.model.predict(data);
     for (const float score : scores->values())
-      if (!std::isfinite(score)) throw std::runtime_error("the model gave a score that is no number");
+      if (!std::isfinite(score)) throw std::runtime_error("the model gave a score that is not a number");
     outcome.scores = std::move(scores);
   } catch (const std::exception& error) {
     outcome.error = error.what();

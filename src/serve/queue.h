@@ -1,7 +1,7 @@
-// Gathers waiting requests into one call of the model, because a batch costs little more than a row. A batch leaves
-// when it is full, when its oldest request has waited for the bounded delay, or at once when no further request is
-// being read. While a worker is busy, requests wait for it a few delays before another worker takes them. Each worker
-// predicts in its own thread alone.
+// Batches waiting requests into one call of the model, because a batch costs little more than a row. A batch is
+// submitted when it is full, when its oldest request has waited for the maximum delay, or at once if no further
+// request is being read. While a worker is busy, requests wait for it for a few delays before another worker takes
+// them. Each worker predicts in its own thread.
 #pragma once
 
 #include <atomic>

@@ -31,7 +31,7 @@ Registry::Registry(const std::vector<std::string>& files, const std::string& pre
     entry.name =
         equals == std::string::npos ? std::filesystem::path(file).stem().string() : file.substr(0, equals);
     if (entry.name.empty() || entry.name.find('/') != std::string::npos)
-      fail(Exit::usage, "'{}' is no name for a model; write NAME=PATH", file);
+      fail(Exit::usage, "'{}' is not a name for a model; write NAME=PATH", file);
     for (const Entry& other : entries_)
       if (&other != &entry && other.name == entry.name)
         fail(Exit::usage, "{} and {} would both be served as '{}'; write NAME=PATH for one of them",

@@ -1,5 +1,5 @@
-// The models that are served, by name. A model whose file changes is loaded beside the old one and takes its place
-// when it is ready; requests that have begun keep the model they began with.
+// The models that are served, by name. If the file of a model changes, the new version is loaded and then replaces the
+// old one; requests in progress keep the model they started with.
 #pragma once
 
 #include <atomic>

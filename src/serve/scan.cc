@@ -172,7 +172,7 @@ void JsonScanner::numbers(std::vector<float>& out, std::size_t most) {
 }
 
 std::uint64_t JsonScanner::whole() {
-  if (!is_digit(peek())) fail("expected a whole number from 0 on");
+  if (!is_digit(peek())) fail("expected a non-negative whole number");
   std::uint64_t value = 0;
   const auto [stop, error] = std::from_chars(text_.data() + at_, text_.data() + text_.size(), value);
   if (error != std::errc()) fail("a whole number beyond 64 bits");

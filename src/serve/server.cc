@@ -43,7 +43,7 @@ tcp::endpoint endpoint_of(const std::string& listen) {
   tcp::resolver resolver(context);
   const auto found = resolver.resolve(host, std::to_string(*port), error);
   if (error || found.empty())
-    fail(Exit::usage, "--listen {}: '{}' is no address of this machine", listen, host);
+    fail(Exit::usage, "--listen {}: '{}' is not an address of this machine", listen, host);
   return found.begin()->endpoint();
 }
 
@@ -102,7 +102,7 @@ class Server {
     if (!error) acceptor_.listen(kBacklog, error);
     if (error) fail(Exit::failed, "cannot listen on {}: {}", text_of(wanted), error.message());
     if (!wanted.address().is_loopback() && options.token_file.empty())
-      fmt::print(stderr, "note: whoever can reach {} may use this server; --token-file asks for a token\n",
+      fmt::print(stderr, "note: anyone who can reach {} may use this server; --token-file requires a token\n",
                  text_of(wanted));
   }
 
@@ -194,7 +194,7 @@ class Server {
         drained_by_ = Clock::now();
         return;
       }
-      fmt::print(stderr, "{}: no new connections; answering what has begun\n",
+      fmt::print(stderr, "{}: no new connections; finishing requests in progress\n",
                  signal == SIGTERM ? "SIGTERM" : "SIGINT");
       drained_by_ = Clock::now() + std::chrono::duration_cast<Clock::duration>(
                                        std::chrono::duration<double>(limits_.drain_seconds));
@@ -252,12 +252,12 @@ void ServerOptions::declare(Options& o) {
       .required();
   o.add("listen", listen, "where to listen; port 0 takes a free one").metavar("HOST:PORT");
   o.add("host", hosts,
-        "on loopback without tokens: names that requests may be for (the Host header), besides localhost")
+        "on loopback without tokens: accepted host names (the Host header), besides localhost")
       .metavar("NAME,...");
-  o.add("token-file", token_file, "bearer tokens, one a line: only who sends one may ask").metavar("FILE");
-  o.add("precision", precision, "of a network's products: the model's own setting, f32 or bf16")
+  o.add("token-file", token_file, "bearer tokens, one per line; requests need one of them").metavar("FILE");
+  o.add("precision", precision, "precision of matrix products: the model's setting, f32 or bf16")
       .choices({"model", "f32", "bf16"});
-  o.add("empty", empty, "what stands for a null among the values of an item in /v1: refuse it, zero or mean")
+  o.add("empty", empty, "how to fill a null among the values of an item in /v1: refuse, zero or mean")
       .choices({"refuse", "zero", "mean"});
   o.add("threads", threads, "event loops, and as many workers; 0 = all CPUs").range(0, 1024);
   limits.declare(o);

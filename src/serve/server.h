@@ -1,4 +1,5 @@
-// The server: listens, gives connections to event loops, one a thread, watches the model files, and ends in order.
+// The server: listens, assigns connections to event loops, one per thread, watches the model files, shuts down in
+// order.
 #pragma once
 
 #include <string>
@@ -12,7 +13,7 @@ struct ServerOptions {
   std::vector<std::string> models;        // PATH, or NAME=PATH
   std::string listen = "127.0.0.1:8080";  // HOST:PORT; port 0 takes a free one
   std::vector<std::string> hosts;         // names by which it may be called on loopback, besides localhost
-  std::string token_file;                 // bearer tokens, one a line; empty: everybody may ask
+  std::string token_file;                 // bearer tokens, one per line; empty: no token is required
   std::string precision = "model";        // of a network's products, as in lacuna predict
   std::string empty = "refuse";  // what stands for a null among the values of an item (/v1), as there
   int threads = 0;               // event loops, and as many workers; 0 = all CPUs

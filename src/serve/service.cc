@@ -40,7 +40,7 @@ Reply wrong_method(const Request& request, const char* allowed) {
   return reply;
 }
 
-// Targets that only read; everybody may see those of the first group.
+// Targets that only read; the first group needs no token.
 constexpr std::string_view kPublic[] = {"/", "/openapi.json", "/v2/health/live", "/v2/health/ready"};
 
 bool is_public(std::string_view target) {
@@ -115,7 +115,8 @@ bool Service::refuses(const Request& request, Reply& reply) const {
   }
   if (!is_public(request.target) && !tokens_.allow(request.authorization)) {
     reply =
-        problem(401, request.authorization.empty() ? "this server wants a token: Authorization: Bearer TOKEN"
+        problem(401, request.authorization.empty() ? "this server requires a token: Authorization: Bearer "
+                                                     "TOKEN"
                                                    : "the token is not one of this server's");
     return true;
   }
@@ -143,7 +144,7 @@ Reply Service::answer(const Request& request) const {
         {{"name", "lacuna"}, {"version", LACUNA_VERSION}, {"extensions", {"binary_tensor_data"}}});
   if (target == "/v2/health/live") return json_reply({{"live", true}});
   if (target == "/v2/health/ready")
-    return draining_ ? problem(503, "the server is going down") : json_reply({{"ready", true}});
+    return draining_ ? problem(503, "the server is shutting down") : json_reply({{"ready", true}});
   if (target == "/v2/models" || target == "/v2/models/") {
     Json models = Json::array();
     for (const auto& model : registry_.all())
@@ -156,7 +157,7 @@ Reply Service::answer(const Request& request) const {
     if (rest.empty()) return json_reply(describe(*model));
     if (rest == "/ready") return json_reply({{"name", model->name}, {"ready", true}});
   }
-  refuse(404, "there is nothing at {}; /openapi.json lists what there is", target);
+  refuse(404, "there is nothing at {}; /openapi.json lists the paths", target);
 }
 
 void Service::handle(const Request& request, Respond respond) {
@@ -169,7 +170,7 @@ void Service::handle(const Request& request, Respond respond) {
       std::string_view rest;
       const ModelPointer model = model_of(request.target, rest);
       if (rest != "/infer")
-        refuse(404, "there is nothing at {}; /openapi.json lists what there is", request.target);
+        refuse(404, "there is nothing at {}; /openapi.json lists the paths", request.target);
       return infer(request, model, respond);
     }
     respond(answer(request));
@@ -206,7 +207,7 @@ void Service::submit(const Request& request, const ModelPointer& model, Rows row
     };
   if (!queue_.submit(job))
     respond(problem(503,
-                    fmt::format("{} rows are waiting for a prediction, more than {} may not; try again later",
+                    fmt::format("{} rows are waiting for a prediction, at most {} may; try again later",
                                 counters_.queued_rows.load(), limits_.queue_rows)));
 }
 

@@ -1,4 +1,4 @@
-// What the server does with requests: a table of targets and handlers. It knows nothing of sockets.
+// The request handlers: a table of paths and handlers, independent of sockets.
 #pragma once
 
 #include <atomic>

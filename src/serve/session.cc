@@ -102,7 +102,7 @@ void Session::parse_header() {
           problem(431, fmt::format("the headers have more than {} bytes", service_.limits().header_bytes)));
     if (error == http::error::bad_version)
       return refuse_and_close(problem(505, "this server speaks HTTP/1.1"));
-    return refuse_and_close(problem(400, fmt::format("this is no HTTP request: {}", error.message())));
+    return refuse_and_close(problem(400, fmt::format("this is not an HTTP request: {}", error.message())));
   }
   if (!parser_->is_header_done()) return read_more();
   on_header();
@@ -135,7 +135,7 @@ void Session::on_header() {
     if (error != std::errc() || end != json_bytes.data() + json_bytes.size())
       return refuse_and_close(problem(
           400,
-          fmt::format("Inference-Header-Content-Length is '{}', which is no number of bytes", json_bytes)));
+          fmt::format("Inference-Header-Content-Length is '{}', which is not a number of bytes", json_bytes)));
     request_.json_bytes = value;
   }
   // Whoever may not ask, or asks for what is not there, need not be listened to.
@@ -159,7 +159,7 @@ void Session::on_header() {
   const std::string_view expectation = view_of(message[http::field::expect]);
   if (expectation.empty()) return begin_body();
   if (!boost::beast::iequals(message[http::field::expect], "100-continue"))
-    return refuse_and_close(problem(417, "the only expectation that is met is 100-continue"));
+    return refuse_and_close(problem(417, "the only supported expectation is 100-continue"));
   static const std::string kContinue = "HTTP/1.1 100 Continue\r\n\r\n";
   enter(State::body, service_.limits().body_seconds);
   asio::async_write(socket_, asio::buffer(kContinue), [self = shared_from_this()](Error error, std::size_t) {
@@ -175,7 +175,7 @@ void Session::begin_body() {
   if (!length) return read_chunks();
   if (!reserve_body(static_cast<std::size_t>(*length)))
     return refuse_and_close(
-        problem(503, "too many bytes of requests are in memory already; try again later"));
+        problem(503, "too many bytes of requests are in memory; try again later"));
   read_whole_body(static_cast<std::size_t>(*length));
 }
 
@@ -250,7 +250,7 @@ void Session::read_chunks() {
     const std::size_t size = chunks_->get().body().size();
     if (size > reserved_ && !reserve_body(size - reserved_))
       return refuse_and_close(
-          problem(503, "too many bytes of requests are in memory already; try again later"));
+          problem(503, "too many bytes of requests are in memory; try again later"));
     if (chunks_->is_done()) return on_body();
     if (used == 0 || buffer_.size() == 0) break;
   }

@@ -1,5 +1,5 @@
-// One connection: reads a request, has it answered, writes the answer, and begins again. Everything happens in the
-// thread of its loop. Requests that are sent one behind the other are answered in their order.
+// One connection: reads a request, has it answered, writes the answer, and starts again, all in the thread of its
+// event loop. Pipelined requests are answered in order.
 #pragma once
 
 #include <boost/asio/io_context.hpp>

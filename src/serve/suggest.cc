@@ -100,7 +100,7 @@ SuggestSettings read_settings(std::string_view query) {
       settings.model = value;
     } else if (key == "top") {
       const auto number = parse_int(value);
-      if (!number || *number < 0) refuse(400, "top is a whole number from 0 on, not '{}'", value);
+      if (!number || *number < 0) refuse(400, "top is a non-negative whole number, not '{}'", value);
       settings.top = static_cast<std::size_t>(*number);
     } else if (key == "explain") {
       settings.explain = flag(key, value);

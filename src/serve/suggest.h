@@ -1,5 +1,4 @@
-// /v1/suggest: an item as a line of JSON in (data/jsonl.h), its tags in order out. /v1/suggest-batch: the same for
-// lines.
+// /v1/suggest: takes an item as a JSON line (data/jsonl.h), returns its tags in order. /v1/suggest-batch: many lines.
 #pragma once
 
 #include <memory>

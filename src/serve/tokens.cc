@@ -46,7 +46,7 @@ Tokens Tokens::read(const std::string& path) {
         fail(Exit::data, "{}: line {}: a token has no blanks and no letters beyond ASCII", path, number);
     tokens.hashes_.push_back(hash(token));
   }
-  if (tokens.hashes_.empty()) fail(Exit::data, "{}: has no token; write one a line", path);
+  if (tokens.hashes_.empty()) fail(Exit::data, "{}: has no token; write one per line", path);
   return tokens;
 }
 

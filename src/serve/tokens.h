@@ -1,4 +1,4 @@
-// Bearer tokens, one a line of a file. Without a file everybody may ask.
+// Bearer tokens, one per line of a file. Without a file no token is required.
 #pragma once
 
 #include <string>

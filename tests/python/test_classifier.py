@@ -127,7 +127,7 @@ class Parameters(Case):
             clf.fit(data.Xs, data.Y, callback=3)
         with self.refused(TypeError, "patterns is a dict", "[1]"):
             lacuna.mask.pattern(data, patterns=[1])
-        with self.refused(lacuna.DataError, "rows have 1 and 2 values", "lists of texts"):
+        with self.refused(lacuna.DataError, "rows have 1 and 2 values", "lists of strings"):
             clf.fit(data.Xs, [[1, 2], [3]] * 60)
         with self.refused(lacuna.DataError, "give 0 instead of NaN", "blank_means='no'"):
             clf.fit(data.Xs, np.where(data.Y == 1, 1, np.nan))
@@ -348,7 +348,7 @@ class Learnable(Case):
             warnings.simplefilter("always")
             lacuna.Classifier(**FAST).fit(Xs, Y, classes=data.label_names)
         said = "\n".join(str(warning.message) for warning in told)
-        self.assertIn(f"1 of 3 views is in no row to learn from, so that nothing is learned about it: '{name}'", said)
+        self.assertIn(f"1 of 3 views is in no training row, so nothing is learned about it: '{name}'", said)
         self.assertIn(f"1 of 5 labels have no known positive and cannot be learned: '{data.label_names[2]}'", said)
 
 

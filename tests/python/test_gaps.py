@@ -96,14 +96,14 @@ class Gaps(Case):
         rows = [None] * 299
         for wrong, kind, word in (([["see"], *rows], lacuna.ModelMismatch, "'see' is not one of the model's 6 labels"),
                                   ([{"sea": 2}, *rows], lacuna.DataError, "label 'sea' is 1, 0 or None (unknown), not 2"),
-                                  ([{3: 1}, *rows], TypeError, "3 is no name of a label"),
+                                  ([{3: 1}, *rows], TypeError, "3 is not the name of a label"),
                                   (known[:5], lacuna.DataError, "known_labels has 5 rows, there are 300 items"),
                                   (known[:, :4], lacuna.DataError, "known_labels has 4 columns"),
                                   (pd.DataFrame({"see": [1] * 300}), lacuna.ModelMismatch, "'see'")):
             with self.refused(kind, word):
                 self.clf.predict_proba(self.Xs, known_labels=wrong)
         unlearned = lacuna.Classifier("linear", hold_out=0).fit(self.Xs, self.Y)
-        with self.refused(lacuna.ModelMismatch, "has not learned what known labels say"):
+        with self.refused(lacuna.ModelMismatch, "has not learned how known labels inform"):
             unlearned.predict_proba(self.Xs, known_labels=known)
 
     # ---- views
@@ -144,7 +144,7 @@ class Gaps(Case):
         self.assertFalse(np.isnan(filled.Xs["text"][[0, 2]]).any())
 
     def test_a_model_without_decoders(self):
-        with self.refused(lacuna.ModelMismatch, "keeps no decoders", "keep_decoders"):
+        with self.refused(lacuna.ModelMismatch, "has no decoders", "keep_decoders"):
             lacuna.Classifier("linear").fit(self.Xs, self.Y).recover(self.Xs)
 
 

@@ -250,7 +250,7 @@ class Metrics(Case):
             lacuna.metrics.evaluate(self.Y, self.scores, self.decided.rename(columns={"b": "x"}))
         with self.refused(lacuna.DataError, "same name"):
             lacuna.metrics.per_label(self.Y, self.scores.set_axis(list("abca"), axis=1))
-        with self.refused(lacuna.DataError, "there twice", "'p0'"):
+        with self.refused(lacuna.DataError, "occurs twice", "'p0'"):
             lacuna.metrics.evaluate(self.Y, self.scores.rename(index={"p39": "p0"}))
         with self.refused(lacuna.DataError, "39 x 4", "40 x 4"):
             lacuna.metrics.evaluate(self.Y, self.scores.iloc[1:])

@@ -1,4 +1,4 @@
-// A method of one's own (docs/adding-a-method.md): an item gets the mean labels of its nearest training items.
+// A method of one's own (docs/extending.md): an item gets the mean labels of its nearest training items.
 #include <algorithm>
 #include <numeric>
 

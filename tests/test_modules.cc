@@ -1,6 +1,6 @@
-// Rooms include downward only: cli, capi -> experiments -> methods -> nn -> data -> ops -> base. Data stands above
-// ops because the preparation of views needs products and decompositions; ops knows nothing of data. cuda is a library
-// of its own behind ops, mpi one behind base; nobody includes them.
+// Modules (the folders of src/) include downward only: cli, capi -> experiments -> methods -> nn -> data -> ops -> base.
+// Data stands above ops because the preparation of views needs products and decompositions; ops knows nothing of data.
+// cuda is a shared library behind ops, mpi one behind base; no other module includes them.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -30,9 +30,9 @@ const std::map<std::string, std::vector<std::string>> kMayInclude = {
     {"capi", {"base", "ops", "data", "nn", "methods", "experiments", "capi"}},
 };
 
-// The lines of a file of `room` that include what the room may not.
-std::vector<std::string> upward_includes(const std::string& room, std::string_view text) {
-  const auto& allowed = kMayInclude.at(room);
+// The lines of a file of `module` that include what the module may not.
+std::vector<std::string> upward_includes(const std::string& module, std::string_view text) {
+  const auto& allowed = kMayInclude.at(module);
   std::vector<std::string> wrong;
   for (const auto line : split(text, '\n')) {
     constexpr std::string_view kInclude = "#include \"";
@@ -44,21 +44,21 @@ std::vector<std::string> upward_includes(const std::string& room, std::string_vi
   return wrong;
 }
 
-TEST(Rooms, TheCheckSeesAnUpwardInclude) {
+TEST(Modules, TheCheckSeesAnUpwardInclude) {
   EXPECT_TRUE(upward_includes("data", "#include <vector>\n#include \"base/matrix.h\"\n").empty());
   EXPECT_EQ(upward_includes("ops", "#include \"data/items.h\"\n").size(), 1u);
   EXPECT_EQ(upward_includes("base", "#include \"matrix.h\"\n").size(), 1u);
 }
 
-TEST(Rooms, IncludesPointDownward) {
+TEST(Modules, IncludesPointDownward) {
   std::size_t files = 0;
   for (const auto& entry : std::filesystem::recursive_directory_iterator(LACUNA_SOURCE_DIR "/src")) {
     if (!entry.is_regular_file()) continue;
     const auto path = std::filesystem::relative(entry.path(), LACUNA_SOURCE_DIR "/src");
-    const std::string room = path.begin()->string();
-    ASSERT_TRUE(kMayInclude.contains(room)) << path << " lies in no known room";
+    const std::string module = path.begin()->string();
+    ASSERT_TRUE(kMayInclude.contains(module)) << path << " belongs to no known module";
     ++files;
-    for (const auto& line : upward_includes(room, read_text(entry.path().string())))
+    for (const auto& line : upward_includes(module, read_text(entry.path().string())))
       ADD_FAILURE() << path << " may not say " << line;
   }
   EXPECT_GT(files, 20u);
@@ -80,7 +80,7 @@ std::vector<std::string> types_defined(std::string_view text) {
 }
 
 // Two types of one name in two headers meet when a program is linked, and one of them gets the other's functions.
-TEST(Rooms, ATypesNameIsDefinedOnce) {
+TEST(Modules, ATypesNameIsDefinedOnce) {
   EXPECT_EQ(types_defined("struct A {\nclass B : A {\nstruct C;\nenum class D { x };\nstruct Traits<int> {\n"),
             (std::vector<std::string>{"A", "B", "D"}));
   std::map<std::string, std::string> where;

@@ -38,7 +38,7 @@ Dataset gappy_data() {
   return data;
 }
 
-class ToldProtocol : public testing::Test {
+class StatedProtocol : public testing::Test {
  protected:
   void SetUp() override {
     write_dataset(simulate({.rows = 80, .views = 2, .labels = 4, .sizes = {6, 5}, .seed = 4}).data,
@@ -75,7 +75,7 @@ class ToldProtocol : public testing::Test {
   TemporaryDirectory folder_;
 };
 
-TEST_F(ToldProtocol, PageAndCaptionsFollowTheMask) {
+TEST_F(StatedProtocol, PageAndCaptionsFollowTheMask) {
   const std::string random = "are hidden at random", order = "put into random order",
                     too = "Test rows have missing views too";
   const Published plain = publish("table", "tiny.npz", "plain");
@@ -99,7 +99,7 @@ TEST_F(ToldProtocol, PageAndCaptionsFollowTheMask) {
       EXPECT_TRUE(says(text, words)) << words << "\n" << text.substr(0, 800);
 }
 
-TEST_F(ToldProtocol, RatesAreThoseThatWereReached) {
+TEST_F(StatedProtocol, RatesAreThoseThatWereReached) {
   const std::string a = read_dataset(folder_ / "tiny.npz").views[0].name,
                     b = read_dataset(folder_ / "tiny.npz").views[1].name;
   const std::string patterns = a + "+" + b + "=.75," + a + "=.25";
@@ -175,7 +175,7 @@ TEST(GapFacts, AreCountedOverWhatTheDataLackAndWhatIsHidden) {
   }
 }
 
-TEST_F(ToldProtocol, GapsOfTheDataAreNotHidden) {
+TEST_F(StatedProtocol, GapsOfTheDataAreNotHidden) {
   const Published found = publish("complete", "gappy.npz", "own");
   for (const auto& text : {found.page, found.md, found.stacked}) EXPECT_FALSE(says(text, "without gaps"));
   const std::string lacks = percent(46 / 160.) + " of the views and 25 % of the labels",
@@ -205,7 +205,7 @@ TEST_F(ToldProtocol, GapsOfTheDataAreNotHidden) {
       << filed.md;
 }
 
-TEST_F(ToldProtocol, ProtocolSeedAndVersionStandWhereFiguresDo) {
+TEST_F(StatedProtocol, ProtocolSeedAndVersionAccompanyFigures) {
   const std::string warning = "protocol authors leaks";
   const std::vector<std::string> flags = {"--protocol", "authors", "--seed", "7"};
   const Ended dry = run([&] {
@@ -244,7 +244,7 @@ TEST_F(ToldProtocol, ProtocolSeedAndVersionStandWhereFiguresDo) {
   EXPECT_TRUE(says(strict.page, "drawn with the seed 1"));
 }
 
-TEST_F(ToldProtocol, ModelsAndScoresSayThatTheyLeak) {
+TEST_F(StatedProtocol, ModelsAndScoresSayThatTheyLeak) {
   const std::string data = folder_ / "tiny.npz", folds = folder_ / "f.npz", model = folder_ / "m",
                     scores = folder_ / "s.csv";
   ASSERT_EQ(run({"data", "mask", data, folds, "--repeats", "1"}).code, 0);
@@ -265,7 +265,7 @@ TEST_F(ToldProtocol, ModelsAndScoresSayThatTheyLeak) {
   EXPECT_TRUE(says(read_text(folder_ / "page.html"), "protocol authors leaks"));
 }
 
-TEST_F(ToldProtocol, TestsNameTheirMetricAndBeginWithARankedMethod) {
+TEST_F(StatedProtocol, TestsNameTheirMetricAndBeginWithARankedMethod) {
   ASSERT_EQ(run({"bench", "table", "--data", folder_ / "tiny.npz", "--methods", "prior,linear,mlknn",
                  "--repeats", "2", "--metric", "1-RL", "--out", folder_ / "t"})
                 .code,
@@ -277,7 +277,7 @@ TEST_F(ToldProtocol, TestsNameTheirMetricAndBeginWithARankedMethod) {
   EXPECT_FALSE(says(table, "prior")) << table;
 }
 
-TEST_F(ToldProtocol, ACellThatHasMovedNamesTheFlagThatFindsIt) {
+TEST_F(StatedProtocol, ACellThatHasMovedNamesTheFlagThatFindsIt) {
   ASSERT_EQ(run({"data", "mask", folder_ / "tiny.npz", folder_ / "f.npz", "--repeats", "1"}).code, 0);
   ASSERT_EQ(run({"bench", "table", "--data", folder_ / "tiny.npz", "--folds", folder_ / "f.npz", "--methods",
                  "prior", "--out", folder_ / "r"})
@@ -296,7 +296,7 @@ TEST_F(ToldProtocol, ACellThatHasMovedNamesTheFlagThatFindsIt) {
   EXPECT_TRUE(says(found.out, "the same result"));
 }
 
-TEST_F(ToldProtocol, ATableForNoDataSetOfTheRunIsTold) {
+TEST_F(StatedProtocol, ATableForNoDataSetOfTheRunIsReported) {
   write_text(folder_ / "s.toml",
              "[linear]\nlambda = 3\n[linear.tinny]\nlambda = 4\n[linear.tiny]\nlambda = 5\n");
   const SettingsFile file = SettingsFile::read(folder_ / "s.toml");
@@ -309,7 +309,7 @@ TEST_F(ToldProtocol, ATableForNoDataSetOfTheRunIsTold) {
   EXPECT_TRUE(says(ended.err, "[linear.tinny]")) << ended.err;
 }
 
-TEST_F(ToldProtocol, AQuickRunSaysWhatItChanged) {
+TEST_F(StatedProtocol, AQuickRunSaysWhatItChanged) {
   PaperOptions options;
   options.bench.data = {folder_ / "tiny.npz"};
   options.bench.set = {"mtd.epochs=2"};
@@ -334,7 +334,7 @@ TEST_F(ToldProtocol, AQuickRunSaysWhatItChanged) {
   EXPECT_TRUE(says(dry.out, "width=0.05 for dicnet, mtd, lacuna")) << dry.out;
 }
 
-TEST_F(ToldProtocol, SimilarityIsPrintedInNumbers) {
+TEST_F(StatedProtocol, SimilarityIsPrintedInNumbers) {
   const Ended ended =
       run({"bench", "similarity", "--data", folder_ / "tiny.npz", "--set", "epochs=2", "--set", "width=.02",
            "--set", "embedding=4", "--epochs", "0,2", "--out", folder_ / "s"});

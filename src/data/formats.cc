@@ -1,4 +1,4 @@
-#include "data/forms.h"
+#include "data/formats.h"
 
 #include <algorithm>
 #include <cmath>
@@ -25,7 +25,7 @@ void find_missing_rows(Dataset& data) {
   }
   if (found == 0) return;
   data.present = std::move(present);
-  data.notes.push_back(fmt::format("{} instances hold nothing but NaN and count as missing", found));
+  data.notes.push_back(fmt::format("{} instances contain only NaN and count as missing", found));
 }
 
 std::variant<Table<float>, Csr> gather_rows(const View& view, const std::vector<std::int64_t>& rows) {
