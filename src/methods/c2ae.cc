@@ -70,8 +70,11 @@ class C2ae final : public NetworkMethod {
                  d = static_cast<double>(size.columns[0]), h = static_cast<double>(options_.hidden),
                  k = options_.reduction * c;
     const double weights = d * h + h * h + h * k + 2 * (c * h + h * k);
-    return {static_cast<double>(train_options_.epochs) * n * 6 * weights / 20e9,
-            20 * weights + 4 * n * (d + c)};
+    const double epochs = static_cast<double>(train_options_.epochs),
+                 steps = n / static_cast<double>(train_options_.batch),
+                 rate = precision() == Precision::bf16 ? 80e9 : 50e9;
+    return {current_device().cuda ? 20 * weights * steps * epochs / 2e12 : epochs * n * 6 * weights / rate,
+            20 * weights + 4 * n * (d + 2 * c)};
   }
 
   void fit(const Items& train, const Items& val, FitContext& context) override {
