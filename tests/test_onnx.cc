@@ -95,7 +95,7 @@ class Onnx : public testing::Test {
     const auto predict = [&](std::vector<std::string> more, const std::string& file) {
       std::vector<std::string> arguments = {"predict", at + "/model.safetensors", at + "/asked.npz", "--out",
                                             at + "/" + file + ".npy"};
-      if (name != "c2ae") arguments.insert(arguments.end(), {"--precision", "f32"});  // it has no choice
+      arguments.insert(arguments.end(), {"--precision", "f32"});
       arguments.insert(arguments.end(), more.begin(), more.end());
       const Ended predicted = run(arguments);
       EXPECT_EQ(predicted.code, 0) << name << ": " << predicted.err;

@@ -4,14 +4,15 @@
 #include <cmath>
 #include <functional>
 #include <limits>
+#include <list>
 #include <numeric>
 
 #include "base/error.h"
 #include "base/text.h"
 #include "base/threads.h"
 #include "data/moments.h"
+#include "data/observed.h"
 #include "data/principal.h"
-#include "data/reach.h"
 #include "data/squash.h"
 #include "data/strips.h"
 #include "ops/linalg.h"
@@ -21,6 +22,7 @@ namespace {
 
 constexpr double kRootPower = .25;              // of root-pca
 constexpr std::size_t kKernelDirections = 256;  // of rbf-pca, before the kernel
+constexpr std::size_t kSquashes = 2;            // of a view that are in memory at the same time, usually
 
 std::string checked_kind(const std::string& kind, const std::string& where) {
   if (std::find(prepare_kinds().begin(), prepare_kinds().end(), kind) == prepare_kinds().end())
@@ -46,19 +48,6 @@ std::vector<std::string> kinds_of_views(const Dataset& data, const PrepareOption
     result[at] = checked_kind(entry.substr(equals + 1), "prepare-view " + name);
   }
   return result;
-}
-
-// Positions in the data of the instances that view v is fitted on.
-std::vector<std::uint32_t> fitted_rows(const Selection& train, std::size_t v, bool leaky) {
-  std::vector<std::uint32_t> rows;
-  if (leaky) {
-    for (std::size_t i = 0; i < train.data->rows; ++i)
-      if (train.data->has(i, v)) rows.push_back(static_cast<std::uint32_t>(i));
-  } else {
-    for (std::size_t i = 0; i < train.rows.size(); ++i)
-      if (train.has(i, v)) rows.push_back(train.rows[i]);
-  }
-  return rows;
 }
 
 Squash squash_of(const Preparation::ViewMap& map) {
@@ -138,32 +127,6 @@ Csr gather(const Csr& csr, const std::vector<std::uint32_t>& rows, const Squash&
   }
   squash.apply(value.values());
   return {std::move(start), std::move(index), std::move(value), csr.columns};
-}
-
-// Memory for the rows of one view after the other: fresh pages cost more than a pass over them.
-class Room {
- public:
-  MatrixView<float> take(std::size_t rows, std::size_t cols) {
-    if (memory_.cols() < rows * cols) memory_ = Matrix<float>(), memory_ = Matrix<float>(1, rows * cols);
-    return {memory_.data(), rows, cols};
-  }
-
- private:
-  Matrix<float> memory_;
-};
-
-// In rows that are longer than the table's, where products read these faster.
-MatrixView<float> gather(const Table<float>& table, const std::vector<std::uint32_t>& rows,
-                         const Squash& squash, Room& room) {
-  const MatrixView<float> X =
-      room.take(rows.size(), row_stride<float>(table.cols())).columns(0, table.cols());
-  parallel_for(rows.size(), 64, [&](std::size_t begin, std::size_t end) {
-    for (std::size_t r = begin; r < end; ++r) {
-      std::ranges::copy(table.row(rows[r]), X.row(r).begin());
-      squash.apply(X.row(r));
-    }
-  });
-  return X;
 }
 
 void fit_scaling(const View& view, const std::vector<std::uint32_t>& rows, Preparation::ViewMap& map) {
@@ -269,52 +232,41 @@ Matrix<float> background(const Preparation::ViewMap& map, const Items& items, st
   return zero;
 }
 
-void centre(const Moments& m, Preparation::ViewMap& map) {
-  for (std::size_t j = 0; j < map.columns; ++j) {
-    const bool constant = !(m.low[j] < m.high[j]);
-    map.shift(0, j) = constant ? m.low[j] : static_cast<float>(m.mean[j]);
-    map.scale(0, j) = constant ? 0.f : 1.f;
-  }
-}
-
 // Sets shift and scale, and finds the directions of the squashed rows.
-Principal directions_of(const View& view, const std::vector<std::uint32_t>& rows, std::size_t K,
-                        const PrepareOptions& options, Preparation::ViewMap& map, Room& room) {
+Principal directions_of(Observed& observed, std::size_t K, const PrepareOptions& options,
+                        Preparation::ViewMap& map) {
   const std::uint64_t seed = options.seed;
+  const View& view = observed.view();
+  const std::vector<std::uint32_t>& rows = observed.rows();
   if (view.sparse()) {
     View gathered;
     gathered.features = gather(std::get<Csr>(view.features), rows, squash_of(map));
     std::vector<std::uint32_t> all(rows.size());
     std::iota(all.begin(), all.end(), 0u);
-    centre(moments(gathered, all), map);
+    centre(moments(gathered, all), map.shift, map.scale);
     return principal_directions(std::get<Csr>(gathered.features), map.shift.row(0), K, seed);
   }
   if (rows.size() * map.columns * sizeof(float) > options.most_bytes) {
-    centre(means_of(ViewStrips(view, rows, squash_of(map))), map);
+    centre(means_of(ViewStrips(view, rows, squash_of(map))), map.shift, map.scale);
     const ViewStrips centred(view, rows, squash_of(map), map.shift.row(0), map.scale.row(0));
     return principal_directions(centred, K, seed);
   }
-  const MatrixView<float> X = gather(std::get<Table<float>>(view.features), rows, squash_of(map), room);
-  centre(means_of(MemoryStrips(X)), map);
-  const auto shift = map.shift.row(0), scale = map.scale.row(0);
-  parallel_for(X.rows, 64, [&](std::size_t begin, std::size_t end) {
-    for (std::size_t i = begin; i < end; ++i) {
-      const auto row = X.row(i);
-      for (std::size_t j = 0; j < row.size(); ++j) row[j] = (row[j] - shift[j]) * scale[j];
-    }
-  });
-  return principal_directions(X, K, seed);
+  CentredRows& centred = observed.centred(squash_of(map));
+  map.shift = centred.shift();
+  map.scale = centred.scale();
+  const MatrixView<const float> X = centred.X();
+  return needs_gram(X.rows, X.cols, K) ? principal_directions(X, centred.gram(), K, seed)
+                                       : principal_directions(X, K, seed);
 }
 
-void fit_projection(const Dataset& data, std::size_t v, const std::vector<std::uint32_t>& rows,
-                    const PrepareOptions& options, Preparation::ViewMap& map, Room& room) {
-  const View& view = data.views[v];
+void fit_projection(const Dataset& data, std::size_t v, Observed& observed, const PrepareOptions& options,
+                    Preparation::ViewMap& map) {
+  const std::vector<std::uint32_t>& rows = observed.rows();
   const bool kernel = map.kind == "rbf-pca";
-  const Reach reach = reach_of(view, rows);
-  if (map.kind == "log-pca" || kernel) map.log_scale = reach.largest <= 1 ? 100 : 1;
-  if (map.kind == "root-pca" && !reach.two_sided()) map.power = kRootPower;
+  if (map.kind == "log-pca" || kernel) map.log_scale = observed.reach().largest <= 1 ? 100 : 1;
+  if (map.kind == "root-pca" && !observed.reach().two_sided()) map.power = kRootPower;
   const std::size_t K = kernel ? kKernelDirections : static_cast<std::size_t>(options.components);
-  Principal principal = directions_of(view, rows, K, options, map, room);
+  Principal principal = directions_of(observed, K, options, map);
   map.directions = std::move(principal.directions);
   double mean = 0;
   for (std::size_t k = 0; k < principal.variances.size(); ++k) {
@@ -347,9 +299,9 @@ bool projects(const std::string& kind) {
 }
 
 Preparation::ViewMap fit_view(const Selection& train, std::size_t v, const std::string& kind,
-                              const PrepareOptions& options, Room& room) {
-  const View& view = train.data->views[v];
-  const std::vector<std::uint32_t> rows = fitted_rows(train, v, options.leaky);
+                              const PrepareOptions& options, Observed& observed) {
+  const View& view = observed.view();
+  const std::vector<std::uint32_t>& rows = observed.rows();
   Preparation::ViewMap map;
   map.name = view.name;
   map.kind = kind;
@@ -366,7 +318,7 @@ Preparation::ViewMap fit_view(const Selection& train, std::size_t v, const std::
   if (rows.empty()) {  // a view never seen in training keeps scale 0 and says nothing
     if (projects(map.kind)) map.kind = "zscore";
   } else if (projects(map.kind)) {
-    fit_projection(*train.data, v, rows, options, map, room);
+    fit_projection(*train.data, v, observed, options, map);
   } else {
     fit_scaling(view, rows, map);
   }
@@ -398,7 +350,7 @@ const std::vector<std::string>& prepare_kinds() {
 }
 
 PrepareAdvice advise_preparation(const Selection& selection, std::size_t v, std::int64_t components) {
-  return advise(selection.data->views[v], fitted_rows(selection, v, false), components);
+  return advise(selection.data->views[v], Observed(selection, v, false).rows(), components);
 }
 
 void PrepareOptions::declare(Options& options) {
@@ -418,63 +370,82 @@ void PrepareOptions::declare(Options& options) {
 }
 
 Preparation Preparation::fit(const Selection& train, const PrepareOptions& options, const Ranks& ranks) {
-  const std::vector<std::string> kind = kinds_of_views(*train.data, options);
+  return std::move(fit(train, std::vector{options}, ranks).front());
+}
+
+std::vector<Preparation> Preparation::fit(const Selection& train, const std::vector<PrepareOptions>& forms,
+                                          const Ranks& ranks) {
   const std::vector<int> owners = owners_of_views(*train.data, ranks);
-  Preparation own;
-  Room room;
+  std::vector<std::size_t> views;  // of this rank
   for (std::size_t v = 0; v < owners.size(); ++v)
-    if (owners[v] == ranks.rank()) own.views_.push_back(fit_view(train, v, kind[v], options, room));
+    if (owners[v] == ranks.rank()) views.push_back(v);
+  std::vector<Preparation> own = fit_views(train, forms, views);
   if (ranks.alone()) return own;
-  Tensors file;
-  own.save(file, "");
-  std::vector<Preparation> parts;  // of each rank, its own views in order
-  for (const std::string& text : all_gather(ranks, file.text())) {
-    const auto bytes = std::make_shared<const std::string>(text);
-    parts.push_back(load(Tensors::parse(bytes, std::as_bytes(std::span(*bytes)), "another rank"), ""));
+  std::vector<Preparation> all;
+  for (const Preparation& form : own) {
+    Tensors file;
+    form.save(file, "");
+    std::vector<Preparation> parts;  // of each rank, its own views in order
+    for (const std::string& text : all_gather(ranks, file.text())) {
+      const auto bytes = std::make_shared<const std::string>(text);
+      parts.push_back(load(Tensors::parse(bytes, std::as_bytes(std::span(*bytes)), "another rank"), ""));
+    }
+    Preparation& result = all.emplace_back();
+    std::vector<std::size_t> taken(parts.size());
+    for (const int owner : owners) {
+      const auto r = static_cast<std::size_t>(owner);
+      result.views_.push_back(std::move(parts[r].views_[taken[r]++]));
+    }
   }
-  Preparation result;
-  std::vector<std::size_t> taken(parts.size());
-  for (const int owner : owners) {
-    const auto r = static_cast<std::size_t>(owner);
-    result.views_.push_back(std::move(parts[r].views_[taken[r]++]));
-  }
-  return result;
+  return all;
 }
 
 // Many small views: each thread fits one after the other, because most of a fit is done by one thread. Few or large ones:
-// all threads fit each, in the memory of one.
-std::vector<Preparation> Preparation::fit(const Selection& train, const std::vector<PrepareOptions>& forms,
-                                          const Ranks& ranks) {
+// all threads fit each, and what a view's forms shared is let go of before the next view.
+std::vector<Preparation> Preparation::fit_views(const Selection& train, const std::vector<PrepareOptions>& forms,
+                                                const std::vector<std::size_t>& views) {
   constexpr std::size_t kMostNumbers = std::size_t{1} << 28;  // of views that are at work at the same time
-  const auto& views = train.data->views;
-  const auto count = static_cast<std::size_t>(threads());
-  std::size_t widest = 0;
-  for (const View& view : views) widest = std::max(widest, view.columns());
-  std::vector<Preparation> all(forms.size());
-  if (!ranks.alone() || forms.size() * views.size() < count ||
-      train.rows.size() * widest > kMostNumbers / count) {
-    for (std::size_t f = 0; f < forms.size(); ++f) all[f] = fit(train, forms[f], ranks);
-    return all;
-  }
+  std::size_t columns = 0;
   struct One {
-    std::size_t form, view, work;
+    std::size_t form, at, work;
   };
   std::vector<One> fits;
   std::vector<std::vector<std::string>> kinds;
+  std::vector<Preparation> all(forms.size());
+  for (const std::size_t v : views) columns += train.data->views[v].columns();
   for (std::size_t f = 0; f < forms.size(); ++f) {
     kinds.push_back(kinds_of_views(*train.data, forms[f]));
     all[f].views_.resize(views.size());
-    for (std::size_t v = 0; v < views.size(); ++v)
-      fits.push_back({f, v, views[v].columns() * static_cast<std::size_t>(forms[f].components)});
-  }
-  std::ranges::stable_sort(fits, std::ranges::greater(), &One::work);
-  parallel_for(fits.size(), 1, [&](std::size_t begin, std::size_t end) {
-    Room room;
-    for (std::size_t k = begin; k < end; ++k) {
-      const auto& [f, v, work] = fits[k];
-      all[f].views_[v] = fit_view(train, v, kinds[f][v], forms[f], room);
+    for (std::size_t at = 0; at < views.size(); ++at) {
+      const bool kernel = kinds[f][views[at]] == "rbf-pca";
+      const std::size_t K = kernel ? kKernelDirections : static_cast<std::size_t>(forms[f].components);
+      fits.push_back({f, at, train.data->views[views[at]].columns() * K});
     }
-  });
+  }
+  std::list<Observed> observed;  // per view, and then once more for forms that are fitted on all rows
+  for (const bool leaky : {false, true})
+    for (const std::size_t v : views) observed.emplace_back(train, v, leaky);
+  std::vector<Observed*> of;
+  for (Observed& each : observed) of.push_back(&each);
+  const auto fit_one = [&](const One& one) {
+    const auto& [f, at, work] = one;
+    all[f].views_[at] = fit_view(train, views[at], kinds[f][views[at]], forms[f],
+                                 *of[forms[f].leaky ? views.size() + at : at]);
+  };
+  if (fits.size() >= static_cast<std::size_t>(threads()) &&
+      kSquashes * train.rows.size() * columns <= kMostNumbers) {
+    std::ranges::stable_sort(fits, std::ranges::greater(), &One::work);
+    parallel_for(fits.size(), 1, [&](std::size_t begin, std::size_t end) {
+      for (std::size_t k = begin; k < end; ++k) fit_one(fits[k]);
+    });
+    return all;
+  }
+  std::ranges::stable_sort(fits, std::ranges::less(), &One::at);
+  for (std::size_t k = 0; k < fits.size(); ++k) {
+    fit_one(fits[k]);
+    if (k + 1 == fits.size() || fits[k + 1].at != fits[k].at)
+      for (const std::size_t at : {fits[k].at, views.size() + fits[k].at}) of[at]->let_go();
+  }
   return all;
 }
 

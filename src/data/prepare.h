@@ -93,6 +93,9 @@ class Preparation {
   static Preparation load(const Tensors& file, const std::string& prefix);
 
  private:
+  // Of the given views alone.
+  static std::vector<Preparation> fit_views(const Selection& train, const std::vector<PrepareOptions>& forms,
+                                            const std::vector<std::size_t>& views);
   std::vector<ViewMap> views_;
 };
 
