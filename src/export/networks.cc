@@ -132,7 +132,7 @@ Value score(OnnxGraph& graph, const Said& said, const Tensors& weights, const st
 
 // nn/early.h: u = [√(m/k) x_v or 0], one encoder.
 Said early_fusion(OnnxGraph& graph, const std::vector<OnnxView>& views, const std::vector<Value>& prepared,
-                   const Tensors& weights, const OnnxNetwork& network, const std::string& stem) {
+                  const Tensors& weights, const OnnxNetwork& network, const std::string& stem) {
   const Value count = present_count(graph, views, stem);
   const Value factor = graph.node(
       "Sqrt", {graph.node("Div", {graph.number(static_cast<float>(views.size())), count}, stem + "share")},
@@ -150,7 +150,7 @@ Said early_fusion(OnnxGraph& graph, const std::vector<OnnxView>& views, const st
 
 // nn/mtd.h: the mean of the present views' embeddings, in one channel or two.
 Said mean_fusion(OnnxGraph& graph, const std::vector<OnnxView>& views, const std::vector<Value>& prepared,
-                   const Tensors& weights, const OnnxNetwork& network, const std::string& stem) {
+                 const Tensors& weights, const OnnxNetwork& network, const std::string& stem) {
   const Value count = present_count(graph, views, stem);
   const auto channel_mean = [&](const std::string& channel) {
     std::vector<Value> embeddings;
@@ -238,7 +238,14 @@ Value onnx_prepare(OnnxGraph& graph, const OnnxView& view, const Preparation::Vi
   const Value likeness = graph.node("Exp", {exponent}, name + "likeness");
   const Value mapped =
       graph.node("MatMul", {likeness, graph.matrix(kernel.projection, name + "projection")}, name + "mapped");
-  return graph.node("Sub", {mapped, graph.row(kernel.offset.row(0), name + "offset")}, name + "coordinates");
+  const Value coordinates =
+      graph.node("Sub", {mapped, graph.row(kernel.offset.row(0), name + "offset")}, name + "coordinates");
+  if (map.linear == 0) return coordinates;
+  const Value all =
+      graph.node("Concat", {x, coordinates}, name + "linear and kernel", {{"axis", std::int64_t{1}}});
+  std::vector<std::int64_t> order;
+  for (const std::size_t k : map.sources()) order.push_back(static_cast<std::int64_t>(k));
+  return graph.node("Gather", {all, graph.integers(order)}, name + "in turn", {{"axis", std::int64_t{1}}});
 }
 
 Value onnx_scores(OnnxGraph& graph, const std::vector<OnnxView>& views, const std::vector<Value>& prepared,
@@ -250,8 +257,9 @@ Value onnx_scores(OnnxGraph& graph, const std::vector<OnnxView>& views, const st
   const std::string joint = stem + "joint/";  // nn/pair.h: both branches
   const Said early = early_fusion(graph, views, prepared, weights.part("joint."), network, joint);
   const Value sum = graph.node("Add", {mean.logits, early.logits}, joint + "sum");
-  const Said both = {graph.node("Concat", {mean.fused, early.fused}, joint + "fused", {{"axis", std::int64_t{1}}}),
-                     graph.node("Mul", {sum, graph.number(.5f)}, joint + "logits")};
+  const Said both = {
+      graph.node("Concat", {mean.fused, early.fused}, joint + "fused", {{"axis", std::int64_t{1}}}),
+      graph.node("Mul", {sum, graph.number(.5f)}, joint + "logits")};
   return score(graph, both, weights, stem);
 }
 
