@@ -355,7 +355,9 @@ void fit_projection(const Dataset& data, std::size_t v, const std::vector<std::u
   }
   Matrix<float> Z(fitted.rows.size(), map.directions.cols());
   project(map, fitted, v, Z);
-  map.kernel = KernelMap::fit(Z, static_cast<std::size_t>(options.components), options.seed);
+  const std::int64_t coordinates =
+      options.kernel_components > 0 ? options.kernel_components : options.components;
+  map.kernel = KernelMap::fit(Z, static_cast<std::size_t>(coordinates), options.seed);
 }
 
 bool projects(const std::string& kind) {
@@ -433,6 +435,10 @@ void PrepareOptions::declare(Options& options) {
   options.add("components", components, "at most so many directions (of the pca kinds)")
       .range(1, 65536)
       .symbol("K");
+  options
+      .add("kernel-components", kernel_components,
+           "at most so many coordinates of a Gaussian kernel (of the rbf kinds); 0 = as many as directions")
+      .range(0, 2000);
   options
       .add("whiten", whiten,
            "directions: 0 keeps their variances, 1 makes them equal, between: variance to the power 1 - "

@@ -31,12 +31,13 @@ namespace lacuna {
 const std::vector<std::string>& prepare_kinds();
 
 struct PrepareOptions {
-  std::string kind = "zscore";        // one of the above, for every view
-  std::vector<std::string> per_view;  // "name=kind" for single views
-  std::int64_t components = 96;       // at most so many directions (of the pca kinds)
-  double whiten = 0;                  // of the directions: 0 keeps their variances, 1 makes them equal
-  bool leaky = false;                 // fit on all rows of the data, as the authors' program does (it leaks)
-  std::uint64_t seed = 1;             // start of the iterative solver on large views
+  std::string kind = "zscore";         // one of the above, for every view
+  std::vector<std::string> per_view;   // "name=kind" for single views
+  std::int64_t components = 96;        // at most so many directions (of the pca kinds)
+  std::int64_t kernel_components = 0;  // of the rbf kinds; 0 = as many as directions
+  double whiten = 0;                   // of the directions: 0 keeps their variances, 1 makes them equal
+  bool leaky = false;                  // fit on all rows of the data, as the authors' program does (it leaks)
+  std::uint64_t seed = 1;              // start of the iterative solver on large views
   std::uint64_t most_bytes = ~std::uint64_t{0};  // of a view in memory; a larger one is fitted in passes
   void declare(Options& options);
 };

@@ -81,25 +81,31 @@ Value with_memory(OnnxGraph& graph, const Value& fused, const Value& logits, con
   const Value cosine =
       graph.node("Gemm", {direction, graph.matrix(tensor(weights, "memory.rows"), name + "rows")},
                  name + "cosine", {{"transB", std::int64_t{1}}});
+  const bool old = !weights.has("memory.nearest") || weights.floats("memory.nearest").at(0) == 0;
+  const Value nearest =
+      old ? graph.number(1)
+          : graph.node("ReduceMax", {cosine}, name + "nearest",
+                       {{"axes", std::vector<std::int64_t>{1}}, {"keepdims", std::int64_t{1}}});
   const Value exponent = graph.node(
       "Mul",
-      {graph.node("Sub", {cosine, graph.number(1)}, name + "cosine less 1"), constant("memory.sharpness")},
+      {graph.node("Sub", {cosine, nearest}, name + "cosine less nearest"), constant("memory.sharpness")},
       name + "exponent");
-  const Value nearness = graph.node("Exp", {exponent}, name + "nearness");
+  Value nearness = graph.node("Exp", {exponent}, name + "nearness");
+  if (!old)  // an item without a direction is near to nothing
+    nearness = graph.node("Mul", {nearness, graph.node("Sign", {nearest}, name + "has a direction")},
+                          name + "nearness with a direction");
   const Value total = graph.node("ReduceSum", {nearness, graph.integers({1})}, name + "total",
                                  {{"keepdims", std::int64_t{1}}});
   const Value counted =
       graph.node("MatMul", {nearness, graph.matrix(tensor(weights, "memory.labels"), name + "labels")},
                  name + "counted");
+  const Value prior_weight = old ? graph.number(RowMemory::kOldPrior) : constant("memory.nearest");
   const Value prior = graph.node(
-      "Mul",
-      {graph.row(first_row(weights, "memory.prior"), name + "shares"), graph.number(RowMemory::kPriorWeight)},
-      name + "prior");
-  const Value share = graph.node(
-      "Div",
-      {graph.node("Add", {counted, prior}, name + "counted and prior"),
-       graph.node("Add", {total, graph.number(RowMemory::kPriorWeight)}, name + "total and prior")},
-      name + "share");
+      "Mul", {graph.row(first_row(weights, "memory.prior"), name + "shares"), prior_weight}, name + "prior");
+  const Value share = graph.node("Div",
+                                 {graph.node("Add", {counted, prior}, name + "counted and prior"),
+                                  graph.node("Add", {total, prior_weight}, name + "total and prior")},
+                                 name + "share");
   const Value kept = graph.node("Clip", {share, graph.number(kShareEdge), graph.number(1 - kShareEdge)},
                                 name + "share kept");
   const Value odds =
