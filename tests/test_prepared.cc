@@ -115,7 +115,7 @@ void expect_same(const Items& a, const Items& b) {
 }
 
 TEST_F(Prepared, RowsInFilesAreThoseInMemory) {
-  for (const char* kind : {"zscore", "root-pca", "rbf-pca", "none", "minmax"}) {
+  for (const char* kind : {"zscore", "root-pca", "rbf-pca", "root-rbf-pca", "none", "minmax"}) {
     PrepareOptions options = root_pca();
     options.kind = kind;
     const Preparation here = Preparation::fit(rows_.learn, options);

@@ -21,7 +21,7 @@ namespace lacuna {
 namespace {
 
 constexpr double kRootPower = .25;              // of root-pca
-constexpr std::size_t kKernelDirections = 256;  // of rbf-pca, before the kernel
+constexpr std::size_t kKernelDirections = 256;  // before a kernel
 constexpr std::size_t kSquashes = 2;            // of a view that are in memory at the same time, usually
 
 std::string checked_kind(const std::string& kind, const std::string& where) {
@@ -212,6 +212,19 @@ void project(const Preparation::ViewMap& map, const Selection& selection, std::s
   });
 }
 
+// Projected rows X (n, directions) -> (n, width): the kernel's coordinates, and the linear ones that stay.
+Matrix<float> with_kernel(const Preparation::ViewMap& map, const Matrix<float>& X) {
+  Matrix<float> mapped(X.rows(), map.kernel.columns());
+  map.kernel.apply(X, mapped);
+  if (map.linear == 0) return mapped;
+  Matrix<float> result(X.rows(), map.width());
+  const std::vector<std::size_t> sources = map.sources();
+  for (std::size_t i = 0; i < X.rows(); ++i)
+    for (std::size_t j = 0; j < sources.size(); ++j)
+      result(i, j) = sources[j] < X.cols() ? X(i, sources[j]) : mapped(i, sources[j] - X.cols());
+  return result;
+}
+
 // The image of zero, if it is what most of the view is: Items::common. Some of the rows tell.
 Matrix<float> background(const Preparation::ViewMap& map, const Items& items, std::size_t v) {
   constexpr std::size_t kNarrow = 256, kRows = 64;
@@ -262,12 +275,15 @@ Principal directions_of(Observed& observed, std::size_t K, const PrepareOptions&
 void fit_projection(const Dataset& data, std::size_t v, Observed& observed, const PrepareOptions& options,
                     Preparation::ViewMap& map) {
   const std::vector<std::uint32_t>& rows = observed.rows();
-  const bool kernel = map.kind == "rbf-pca";
-  if (map.kind == "log-pca" || kernel) map.log_scale = observed.reach().largest <= 1 ? 100 : 1;
-  if (map.kind == "root-pca" && !observed.reach().two_sided()) map.power = kRootPower;
-  const std::size_t K = kernel ? kKernelDirections : static_cast<std::size_t>(options.components);
+  const bool both = map.kind == "root-rbf-pca", kernel = both || map.kind == "rbf-pca";
+  if (map.kind == "log-pca" || map.kind == "rbf-pca") map.log_scale = observed.reach().largest <= 1 ? 100 : 1;
+  if ((map.kind == "root-pca" || both) && !observed.reach().two_sided()) map.power = kRootPower;
+  const auto components = static_cast<std::size_t>(options.components);
+  const std::size_t K = kernel ? std::max(kKernelDirections, both ? components : 1) : components;
   Principal principal = directions_of(observed, K, options, map);
   map.directions = std::move(principal.directions);
+  if (both) map.linear = std::min(components, map.directions.cols());
+  const std::size_t used = both ? map.linear : principal.variances.size();  // whose mean variance becomes 1
   double mean = 0;
   for (std::size_t k = 0; k < principal.variances.size(); ++k) {
     const double variance = principal.variances[k], first = principal.variances[0];
@@ -276,7 +292,7 @@ void fit_projection(const Dataset& data, std::size_t v, Observed& observed, cons
         options.whiten > 0 && variance > 0 && !kernel ? std::pow(variance / first, -options.whiten / 2) : 1;
     if (factor != 1)
       for (std::size_t j = 0; j < map.columns; ++j) map.directions(j, k) *= static_cast<float>(factor);
-    mean += variance * factor * factor / static_cast<double>(principal.variances.size());
+    if (k < used) mean += variance * factor * factor / static_cast<double>(used);
   }
   map.residual = principal.residual;
   map.gain = mean > 0 ? static_cast<float>(1 / std::sqrt(mean)) : 0.f;
@@ -291,7 +307,9 @@ void fit_projection(const Dataset& data, std::size_t v, Observed& observed, cons
   }
   Matrix<float> Z(fitted.rows.size(), map.directions.cols());
   project(map, fitted, v, Z);
-  map.kernel = KernelMap::fit(Z, static_cast<std::size_t>(options.components), options.seed);
+  const std::int64_t coordinates =
+      options.kernel_components > 0 ? options.kernel_components : options.components;
+  map.kernel = KernelMap::fit(Z, static_cast<std::size_t>(coordinates), options.seed);
 }
 
 bool projects(const std::string& kind) {
@@ -344,9 +362,18 @@ std::vector<int> owners_of_views(const Dataset& data, const Ranks& ranks) {
 }  // namespace
 
 const std::vector<std::string>& prepare_kinds() {
-  static const std::vector<std::string> names = {"none",    "zscore",   "minmax",  "pca",
-                                                 "log-pca", "root-pca", "rbf-pca", "auto"};
+  static const std::vector<std::string> names = {"none",     "zscore",  "minmax",       "pca", "log-pca",
+                                                 "root-pca", "rbf-pca", "root-rbf-pca", "auto"};
   return names;
+}
+
+std::vector<std::size_t> Preparation::ViewMap::sources() const {
+  std::vector<std::size_t> result;
+  for (std::size_t k = 0; k < std::max(linear, kernel.columns()); ++k) {
+    if (k < linear) result.push_back(k);
+    if (k < kernel.columns()) result.push_back(directions.cols() + k);
+  }
+  return result;
 }
 
 PrepareAdvice advise_preparation(const Selection& selection, std::size_t v, std::int64_t components) {
@@ -360,6 +387,10 @@ void PrepareOptions::declare(Options& options) {
   options.add("components", components, "maximum number of principal directions")
       .range(1, 65536)
       .symbol("K");
+  options
+      .add("kernel-components", kernel_components,
+           "at most so many coordinates of a Gaussian kernel (of the rbf kinds); 0 = as many as directions")
+      .range(0, 2000);
   options
       .add("whiten", whiten,
            "whitening of the directions: 0 keeps their variances, 1 makes them equal, between: variance to "
@@ -479,11 +510,9 @@ Items Preparation::apply(const Selection& selection, const std::vector<int>& sou
     Matrix<float> X(n, map.directions.empty() ? map.columns : map.directions.cols());
     if (source[v] >= 0) project(map, selection, from, X);
     if (!map.kernel.empty()) {
-      Matrix<float> mapped(n, map.width());
-      map.kernel.apply(X, mapped);
+      X = with_kernel(map, X);
       for (std::size_t i = 0; i < n; ++i)
-        if (W(i, v) == 0) std::ranges::fill(mapped.row(i), 0.f);
-      X = std::move(mapped);
+        if (W(i, v) == 0) std::ranges::fill(X.row(i), 0.f);
     }
     items.X.emplace_back(std::move(X));
   }
