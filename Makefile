@@ -2,7 +2,7 @@
 BUILD := build
 JOBS  ?= $(shell nproc)
 
-.PHONY: package package-test campaign test-mpi test-cuda test-threads build demo wheel test test-everything bench fuzz format install clean
+.PHONY: package package-test campaign test-mpi test-cuda test-threads test-kernels test-optimised test-memory build demo wheel test test-everything bench fuzz format install clean
 build:
 	@tools/install-packages.sh build
 	@cmake -S . -B $(BUILD)/release -G Ninja -DCMAKE_BUILD_TYPE=Release -DLACUNA_TESTS=OFF > $(BUILD)-configure.log 2>&1 \
@@ -36,18 +36,26 @@ clean:
 	rm -rf $(BUILD)
 
 # Two builds, one compiled by g++, one under sanitizers by clang; a test runs where it finds most (tests/CMakeLists.txt).
-# Kernels are compiled as released, the rest for a short build; the engine of GPUs for one of them where there is none to run it.
+# Kernels are compiled as released and once, the rest for a short build; the engine of GPUs for one of them where there is none
+# to run it. Then both are built and run side by side, so that no CPU waits for the last compiler or test of one.
 test:
 	@tools/install-packages.sh build test
-	cmake -S . -B $(BUILD)/test -G Ninja -DCMAKE_BUILD_TYPE=Release -DCMAKE_CXX_FLAGS_RELEASE="-Og -DNDEBUG" \
-	  -DLACUNA_TEST_SET=optimised $(if $(wildcard /dev/nvidiactl),,-DCMAKE_CUDA_ARCHITECTURES=90-real)
-	ninja -C $(BUILD)/test
-	CC=clang-14 CXX=clang++-14 cmake -S . -B $(BUILD)/memory -G Ninja -DCMAKE_BUILD_TYPE=Debug -DLACUNA_SANITIZE=ON \
-	  -DLACUNA_TEST_SET=memory -DLACUNA_CUDA=OFF -DLACUNA_MPI=OFF
-	ninja -C $(BUILD)/memory
-	ctest --test-dir $(BUILD)/memory --output-on-failure -j $(JOBS)
-	ctest --test-dir $(BUILD)/test --output-on-failure -j $(JOBS)
+	@$(MAKE) --no-print-directory -j2 test-optimised test-memory
 	@tools/check-skips.py $(BUILD)/memory $(BUILD)/test
+
+test-kernels:
+	cmake -S . -B $(BUILD)/test -G Ninja -DCMAKE_BUILD_TYPE=Release -DCMAKE_CXX_FLAGS_RELEASE="-Og -DNDEBUG" \
+	  -DCMAKE_EXE_LINKER_FLAGS="-fuse-ld=lld -B/usr/lib/llvm-14/bin" -DLACUNA_TEST_SET=optimised -DLACUNA_TEST_COMPILER=clang++-14 \
+	  $(if $(wildcard /dev/nvidiactl),,-DCMAKE_CUDA_ARCHITECTURES=90-real -DLACUNA_CUDA_UNITY=ON)
+	ninja -C $(BUILD)/test -j $(JOBS) lacuna_kernels
+test-optimised: test-kernels
+	ninja -C $(BUILD)/test -j $(JOBS)
+	ctest --test-dir $(BUILD)/test --output-on-failure -j $(JOBS)
+test-memory: test-kernels
+	CC=clang-14 CXX=clang++-14 cmake -S . -B $(BUILD)/memory -G Ninja -DCMAKE_BUILD_TYPE=Debug -DLACUNA_SANITIZE=ON \
+	  -DLACUNA_TEST_SET=memory -DLACUNA_CUDA=OFF -DLACUNA_MPI=OFF -DLACUNA_KERNELS=$(CURDIR)/$(BUILD)/test
+	ninja -C $(BUILD)/memory -j $(JOBS)
+	ctest --test-dir $(BUILD)/memory --output-on-failure -j $(JOBS)
 
 # Before a release: every test twice, as released and under sanitizers, all by g++. Takes three times as long.
 test-everything:

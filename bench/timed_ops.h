@@ -95,20 +95,17 @@ class TimedOps final : public OnHost<Ops<float>> {
   void dropout(double rate, std::span<const DropoutJob<float>> jobs) const override {
     time("dropout", [&] { inner_->dropout(rate, jobs); });
   }
-  void relu_forward(Input X, Output Y) const override {
-    time("elementwise", [&] { inner_->relu_forward(X, Y); });
+  void activate_forward(Activation f, Input X, Output Y) const override {
+    time("elementwise", [&] { inner_->activate_forward(f, X, Y); });
   }
-  void relu_backward(Input X, Output dX) const override {
-    time("elementwise", [&] { inner_->relu_backward(X, dX); });
+  void activate_backward(Activation f, Input Y, Output dX) const override {
+    time("elementwise", [&] { inner_->activate_backward(f, Y, dX); });
   }
   void copy(Input X, bool add, Output Y) const override {
     time("elementwise", [&] { inner_->copy(X, add, Y); });
   }
   void zero(Output X) const override {
     time("elementwise", [&] { inner_->zero(X); });
-  }
-  void sigmoid(Input X, Output P) const override {
-    time("elementwise", [&] { inner_->sigmoid(X, P); });
   }
   void gate_forward(Input S, Input O, Output Z) const override {
     time("fusion", [&] { inner_->gate_forward(S, O, Z); });
@@ -143,6 +140,14 @@ class TimedOps final : public OnHost<Ops<float>> {
   void reconstruction_loss(std::span<const ReconstructionJob<float>> jobs, std::size_t batch_rows,
                            double weight) const override {
     time("loss: reconstruction", [&] { inner_->reconstruction_loss(jobs, batch_rows, weight); });
+  }
+  void ranking_loss(Input logits, const LabelRows& labels, double margin, double weight, Output dlogits,
+                    double* value) const override {
+    time("loss: ranking", [&] { inner_->ranking_loss(logits, labels, margin, weight, dlogits, value); });
+  }
+  void agreement_loss(Input A, Input E, double orthogonal, double weight, Output dA, Output dE,
+                      double* value) const override {
+    time("loss: agreement", [&] { inner_->agreement_loss(A, E, orthogonal, weight, dA, dE, value); });
   }
 
  private:

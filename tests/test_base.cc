@@ -216,7 +216,7 @@ TEST(Matrix, MemoryOfItsOwnForEverySizeAndOrder) {
     for (std::size_t t = first; t < end; ++t) {
       Random random(t, Purpose::test);
       std::vector<Matrix<std::uint32_t>> held(24);
-      for (std::uint32_t turn = 1; turn <= 400; ++turn) {
+      for (std::uint32_t turn = 1; turn <= 200; ++turn) {
         auto& matrix = held[random.below(held.size())];
         const auto all_are = [&](std::uint32_t value) {
           for (std::uint32_t x : matrix.values())

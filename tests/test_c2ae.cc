@@ -20,7 +20,7 @@ TEST(C2ae, GradientsAreThoseOfTheReturnedLoss) {
     const Items items =
         random_items({.rows = 7, .columns = {6}, .labels = 4 + seed, .missing_views = 0}, seed);
     const C2aeOptions options{.hidden = 5, .alpha = .7, .margin = 2};
-    C2aeNetwork<double> network(options, network_shape_of(items), seed);
+    C2aeNetwork<double> network(options, network_shape_of(items), seed, make_reference_ops<double>());
     network.keep({});
     // Larger weights than the authors start with, so that no unit is stuck at its bend.
     Random random(seed, Purpose::test, 1);
@@ -71,8 +71,7 @@ TEST(C2ae, LossesOfNothing) {
       random_items({.rows = 5, .columns = {4}, .labels = 6, .missing_views = 0, .missing_labels = 0}, 2);
   for (std::size_t j = 0; j < 6; ++j) items.Y(0, j) = 1;  // no negative, so no pair
   for (std::size_t i = 1; i < 5; ++i) items.Y(i, 0) = 1, items.Y(i, 1) = 0;
-  C2aeNetwork<double> network({.reduction = .5, .hidden = 4, .orthogonal = .25, .margin = 3}, network_shape_of(items),
-                              5);
+  C2aeNetwork<double> network({.reduction = .5, .hidden = 4, .orthogonal = .25, .margin = 3}, network_shape_of(items), 5, make_reference_ops<double>());
   network.keep({});
   network.visit([&](const std::string&, ParameterView<double> p, bool) {
     for (std::size_t i = 0; i < p.value.rows; ++i) std::ranges::fill(p.value.row(i), 0.);
@@ -95,7 +94,7 @@ TEST(C2ae, CompleteLabelsAreFedAsTheyAre) {
   for (std::size_t i = 0; i < 5; ++i)
     for (std::size_t j = 0; j < 6; ++j) positives.G(i, j) = j == i;
   const auto correlation = [](const Items& items, bool complete) {
-    C2aeNetwork<double> network({.hidden = 4, .complete = complete}, network_shape_of(items), 5);
+    C2aeNetwork<double> network({.hidden = 4, .complete = complete}, network_shape_of(items), 5, make_reference_ops<double>());
     network.keep({});
     const auto rows = all_rows(items);
     return network.step({&items, rows, 1, 0, 0}, {}).entries[1].value;
@@ -107,8 +106,8 @@ TEST(C2ae, CompleteLabelsAreFedAsTheyAre) {
 // The first step divides every gradient by itself: all parameters with a gradient move by the rate.
 TEST(C2ae, FirstStepMovesByTheRate) {
   const Items items = random_items({.rows = 9, .columns = {4}, .labels = 6, .missing_views = 0}, 2);
-  C2aeNetwork<double> network({.hidden = 4}, network_shape_of(items), 5);
-  network.keep({});
+  C2aeNetwork<double> network({.hidden = 4}, network_shape_of(items), 5, make_reference_ops<double>());
+  network.keep({.second = true});
   std::vector<double> before;
   network.visit([&](const std::string&, ParameterView<double> p, bool) {
     for (std::size_t i = 0; i < p.value.rows; ++i)
@@ -116,7 +115,9 @@ TEST(C2ae, FirstStepMovesByTheRate) {
   });
   const auto rows = all_rows(items);
   UpdateRule rule;
+  rule.optimiser = Optimiser::rmsprop;
   rule.rate = 1e-3;
+  rule.epsilon = 1e-12;
   network.step({&items, rows, 1, 2, 0}, rule);  // epoch 2: two factors of .98
   std::size_t at = 0;
   network.visit([&](const std::string& name, ParameterView<double> p, bool) {
@@ -126,6 +127,31 @@ TEST(C2ae, FirstStepMovesByTheRate) {
         EXPECT_TRUE(std::abs(moved - 1e-3 * .98 * .98) < 1e-9 || moved == 0) << name << " " << moved;
       }
   });
+}
+
+// The CPU's engine takes the reference's steps, for any number of threads the same.
+TEST(C2ae, EnginesAgree) {
+  const Items items = random_items({.rows = 40, .columns = {30}, .labels = 20, .missing_views = 0}, 3);
+  const auto rows = all_rows(items);
+  const auto learned = [&](std::unique_ptr<Ops<float>> ops) {
+    C2aeNetwork<float> network({.hidden = 24}, network_shape_of(items), 5, std::move(ops));
+    network.keep({.second = true});
+    UpdateRule rule;
+    rule.optimiser = Optimiser::rmsprop;
+    rule.rate = 1e-3;
+    for (rule.step = 1; rule.step <= 4; ++rule.step) network.step({&items, rows, 1, 0, 0}, rule);
+    Matrix<float> scores(items.rows(), items.labels());
+    network.predict(items, scores);
+    return scores;
+  };
+  const Matrix<float> slow = learned(make_reference_ops<float>()), fast = learned(make_cpu_ops(Precision::f32));
+  for (std::size_t at = 0; at < slow.values().size(); ++at)
+    ASSERT_NEAR(slow.values()[at], fast.values()[at], 2e-4);
+  const int before = threads();
+  set_threads(1);
+  const Matrix<float> alone = learned(make_cpu_ops(Precision::f32));
+  set_threads(before);
+  EXPECT_TRUE(std::ranges::equal(alone.values(), fast.values()));
 }
 
 TEST(C2ae, LearnsAndPredictsTheSameAfterLoading) {

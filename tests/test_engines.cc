@@ -170,6 +170,17 @@ TEST_P(Agreement, Losses) {
                                              {e.in(S), e.out(dS), e.value()}};
     e.ops.reconstruction_loss(jobs, gaps.b, 2);
   });
+  compare("ranking",
+          [&](Bench& e) { e.ops.ranking_loss(e.in(logits), labels(e), 4, 2, e.out(start), e.value()); });
+  // Embeddings with more rows and columns than a tile of a product.
+  const std::size_t rows = 1 + random.below(150), width = 1 + random.below(150);
+  const Matrix<float> A = random_matrix<float>(random, rows, width, .3),
+                      E = random_matrix<float>(random, rows, width, .3),
+                      dA = random_matrix<float>(random, rows, width);
+  for (const double orthogonal : {0., .5})
+    compare("agreement", [&](Bench& e) {
+      e.ops.agreement_loss(e.in(A), e.in(E), orthogonal, 2, e.out(dA), e.out(dA), e.value());
+    });
 }
 
 TEST_P(Agreement, Rows) {
@@ -210,11 +221,16 @@ TEST_P(Agreement, Rows) {
                                       {{3, 1, 5, e.in(cut(rows, gaps.b))}, e.out(F)}};
     e.ops.dropout(.4, jobs);
   });
-  compare("relu", [&](Bench& e) { e.ops.relu_forward(e.in(X), e.out(O)); });
-  compare("relu backward", [&](Bench& e) { e.ops.relu_backward(e.in(X), e.out(O)); });
+  for (const Activation f : {Activation::relu, Activation::leaky, Activation::sigmoid, Activation::centred}) {
+    compare("activation", [&](Bench& e) { e.ops.activate_forward(f, e.in(X), e.out(O)); });
+    compare("activation in place", [&](Bench& e) {
+      const auto Y = e.out(X);
+      e.ops.activate_forward(f, Y, Y);
+    });
+    compare("activation backward", [&](Bench& e) { e.ops.activate_backward(f, e.in(X), e.out(O)); });
+  }
   for (const bool add : {false, true}) compare("copy", [&](Bench& e) { e.ops.copy(e.in(X), add, e.out(O)); });
   compare("zero", [&](Bench& e) { e.ops.zero(e.out(O).top(n)); });
-  compare("sigmoid", [&](Bench& e) { e.ops.sigmoid(e.in(X), e.out(O)); });
   compare("gate", [&](Bench& e) { e.ops.gate_forward(e.in(X), e.in(O), e.out(O)); });
   compare("gate backward",
           [&](Bench& e) { e.ops.gate_backward(e.in(X), e.in(O), e.in(X), e.out(O), e.out(O)); });
@@ -222,8 +238,9 @@ TEST_P(Agreement, Rows) {
 
 UpdateRule rule_for(Random& random) {
   UpdateRule rule;
-  constexpr Optimiser kAll[] = {Optimiser::sgd, Optimiser::adam, Optimiser::adamw};
-  rule.optimiser = kAll[random.below(3)];
+  constexpr Optimiser kAll[] = {Optimiser::sgd, Optimiser::adam, Optimiser::adamw,
+                                Optimiser::rmsprop};
+  rule.optimiser = kAll[random.below(4)];
   rule.rate = .01;
   rule.epsilon = 1e-3;
   rule.weight_decay = .1;

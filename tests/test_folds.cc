@@ -10,6 +10,8 @@
 #include "checks.h"
 #include "data/folds.h"
 #include "data/items.h"
+#include "data/rates.h"
+#include "data/stratify.h"
 
 namespace lacuna {
 namespace {
@@ -359,6 +361,88 @@ TEST(Folds, CompleteTestViewsLeaveGapsToTrainingRows) {
   for (const Part part : {Part::val, Part::test})
     for (const auto i : folds.part_rows(0, part))
       for (std::size_t v = 0; v < 3; ++v) EXPECT_EQ(folds.folds[0].W(i, v), 1);
+}
+
+// Six rows, two views, three labels; two repetitions by hand. Training rows are 0 to 3, then 5 to 2.
+TEST(Rates, AreMeansOfCountsByHand) {
+  Dataset data = small_data(6, 2, 3, 1);
+  Matrix<std::uint8_t> present(6, 2);
+  Matrix<std::int8_t> labels(6, 3);
+  for (std::size_t i = 0; i < 6; ++i) {
+    present(i, 0) = i != 5, present(i, 1) = i >= 2;  // five and four instances
+    labels(i, 0) = i % 2 == 0 ? std::int8_t{1} : std::int8_t{0};
+    labels(i, 1) = i == 1 ? kUnknown : i == 3 ? std::int8_t{1} : std::int8_t{0};
+  }
+  data.present = std::move(present);
+  data.labels = std::move(labels);
+  Folds folds;
+  folds.rows = 6, folds.views = 2, folds.labels = 3;
+  folds.train_share = 4. / 6, folds.val_share = 1. / 6;
+  for (int r = 0; r < 2; ++r) {
+    Fold& fold = folds.folds.emplace_back();
+    fold.W = Matrix<std::uint8_t>(6, 2);
+    fold.G = Matrix<std::uint8_t>(6, 3);
+    for (auto& w : fold.W.values()) w = 1;
+    for (auto& g : fold.G.values()) g = 1;
+    for (std::uint32_t i = 0; i < 6; ++i) fold.order.push_back(r == 0 ? i : 5 - i);
+  }
+  ASSERT_EQ(folds.train_rows(), 4u);
+  Fold &first = folds.folds[0], &second = folds.folds[1];
+  first.W(0, 0) = first.W(4, 0) = 0;                  // one of training, one of test
+  first.W(2, 1) = first.W(3, 1) = first.W(0, 1) = 0;  // row 0 has no view 1 of its own
+  second.W(4, 0) = 0;
+  first.G(0, 0) = first.G(1, 0) = first.G(3, 1) = 0;
+  second.G(4, 0) = second.G(2, 0) = 0;
+  const Rates rates = rates_of(data, folds);
+  EXPECT_EQ(rates.existing, (std::vector<double>{5, 4}));
+  const auto near = [](const std::vector<double>& seen, const std::vector<double>& expected) {
+    ASSERT_EQ(seen.size(), expected.size());
+    for (std::size_t k = 0; k < seen.size(); ++k) EXPECT_NEAR(seen[k], expected[k], 1e-15) << k;
+  };
+  near(rates.hidden, {(2. / 5 + 1. / 5) / 2, (2. / 4 + 0) / 2});
+  near(rates.hidden_in_train, {(1. / 4 + 1. / 3) / 2, (2. / 2 + 0) / 2});
+  // Views left, first: 0 1 1 1 1 1; second: 1 1 2 2 1 1.
+  near(rates.rows_with_views, {1. / 12, 9. / 12, 2. / 12});
+  // First, rows 0..3: positives (0,0) (2,0) (3,1), two hidden; negatives (1,0) (3,0) (0,1) (2,1) and four of label 2, one
+  // hidden. Second, rows 5..2: positives (4,0) (2,0) (3,1), two hidden; no negative hidden.
+  EXPECT_NEAR(rates.positives_hidden, (2. / 3 + 2. / 3) / 2, 1e-15);
+  EXPECT_NEAR(rates.negatives_hidden, (1. / 8 + 0) / 2, 1e-15);
+  EXPECT_NEAR(rates.rows_without_positive, (3. / 4 + 3. / 4) / 2, 1e-15);
+  EXPECT_NEAR(rates.labels_without_positive, (2 + 2) / 2., 1e-15);
+  EXPECT_EQ(share(3, 4), .75);
+  EXPECT_EQ(share(0, 0), 0);
+}
+
+// Iterative stratification by hand: the rarest label first, each positive to the part that lacks most of it and has room;
+// among equals the part with most room; rows without a positive fill up.
+TEST(Stratify, SmallCasesByHand) {
+  const auto order_of = [](const std::vector<std::vector<int>>& positives, std::size_t labels,
+                           const std::array<std::size_t, 3>& sizes, const std::vector<std::uint32_t>& order) {
+    Dataset data;
+    data.rows = positives.size();
+    Matrix<std::int8_t> Y(positives.size(), labels);
+    for (std::size_t i = 0; i < positives.size(); ++i)
+      for (const int j : positives[i]) Y(i, static_cast<std::size_t>(j)) = 1;
+    data.labels = std::move(Y);
+    for (std::size_t j = 0; j < labels; ++j) data.label_names.push_back(std::to_string(j));
+    return stratified_order(data, sizes, order);
+  };
+  using Order = std::vector<std::uint32_t>;
+  // One label, three positives (rows 1, 4, 5), parts of 2, 2, 2: one each, in the given order; the others fill up.
+  EXPECT_EQ(order_of({{}, {0}, {}, {}, {0}, {0}}, 1, {2, 2, 2}, {5, 4, 3, 2, 1, 0}),
+            (Order{5, 3, 4, 2, 1, 0}))
+      << "the order in a part is the given one";
+  // Wanted are 2, .5, .5 of label 0 (rarest: 3 positives of 6 rows, sizes 4, 1, 1).
+  EXPECT_EQ(order_of({{0}, {0}, {0}, {}, {}, {}}, 1, {4, 1, 1}, {0, 1, 2, 3, 4, 5}),
+            (Order{0, 1, 3, 4, 2, 5}));
+  // Label 1 (two positives) goes before label 0 (four), though it comes later. Sizes 2, 2, 2: wanted 4/3 and 2/3 each.
+  EXPECT_EQ(order_of({{0}, {0}, {0, 1}, {0}, {1}, {}}, 2, {2, 2, 2}, {0, 1, 2, 3, 4, 5}),
+            (Order{2, 3, 1, 4, 0, 5}));
+  // A full part takes no more, however much it lacks.
+  EXPECT_EQ(order_of({{0}, {0}, {0}}, 1, {1, 1, 1}, {2, 0, 1}), (Order{2, 0, 1}));
+  EXPECT_EQ(order_of({{0, 1}, {0, 1}, {1}, {1}}, 2, {2, 1, 1}, {0, 1, 2, 3}), (Order{0, 2, 1, 3}));
+  // No positive at all: parts fill up by their room.
+  EXPECT_EQ(order_of({{}, {}, {}, {}}, 1, {1, 2, 1}, {3, 1, 0, 2}), (Order{1, 3, 0, 2}));
 }
 
 }  // namespace

@@ -258,8 +258,9 @@ void expect_near(Layer& got, DoubleLayer& expected, double depth, double factor,
 
 UpdateRule some_rule(Random& random) {
   UpdateRule rule;
-  constexpr Optimiser kAll[] = {Optimiser::sgd, Optimiser::adam, Optimiser::adamw};
-  rule.optimiser = kAll[random.below(3)];
+  constexpr Optimiser kAll[] = {Optimiser::sgd, Optimiser::adam, Optimiser::adamw,
+                                Optimiser::rmsprop};
+  rule.optimiser = kAll[random.below(4)];
   rule.rate = .1;
   rule.momentum = random.below(2) == 0 ? .9 : .5;
   rule.weight_decay = random.below(2) == 0 ? 0 : .3;

@@ -144,6 +144,47 @@ TEST(Linalg, LeadingPairsOfAnOperator) {
   for (std::size_t k = 3; k < 8; ++k) EXPECT_NEAR(zeros.values[k], 0, 1e-9);
 }
 
+// Columns of falling length, so that A has falling eigenvalues; its rank is at most r.
+Matrix<double> falling(std::size_t n, std::size_t r, double factor) {
+  Matrix<double> B = random_matrix(n, r, 12);
+  for (std::size_t i = 0; i < n; ++i)
+    for (std::size_t k = 0; k < r; ++k) B(i, k) *= std::pow(factor, static_cast<double>(k));
+  return gram(B);
+}
+
+// Where the basis is larger than the rank, what is left of new columns is rounding: they stay orthonormal all the same,
+// and no pair is found twice.
+TEST(Linalg, LeadingPairsOfALowRankAreFoundOnce) {
+  const std::size_t n = 600;
+  for (const std::size_t rank : {std::size_t{70}, std::size_t{150}}) {
+    const Matrix<double> A = falling(n, rank, .9);
+    const Eigensystem all = symmetric_eigen(A), some = leading_eigen(n, 60, {.residual = 1e-4}, 1, multiplied_by(A));
+    EXPECT_LE(some.residual, 1e-4);
+    for (std::size_t k = 0; k < 60; ++k)
+      EXPECT_NEAR(some.values[k], all.values[k], 1e-6 * all.values[k]) << rank << " " << k;
+    Matrix<double> overlap(60, 60);
+    product(some.vectors.view(), some.vectors.view(), Transpose::left, false, overlap);
+    for (std::size_t k = 0; k < 60; ++k)
+      for (std::size_t l = 0; l < 60; ++l) ASSERT_NEAR(overlap(k, l), k == l ? 1 : 0, 1e-10) << rank;
+  }
+}
+
+// Blocks are whole, whatever is counted: 51 pairs need hardly more products than 48.
+TEST(Linalg, LeadingPairsOfAnyNumberConvergeAlike) {
+  const std::size_t n = 900;
+  const Matrix<double> A = falling(n, n, .99);
+  const auto columns = [&](std::size_t count) {
+    std::size_t sum = 0;
+    leading_eigen(n, count, {.residual = 1e-4}, 1, [&](MatrixView<const double> x, MatrixView<double> y) {
+      product(A, x, Transpose::none, false, y);
+      sum += x.cols;
+    });
+    return sum;
+  };
+  EXPECT_LT(columns(51), columns(48) * 5 / 4);
+  EXPECT_LT(columns(150), columns(144) * 5 / 4);
+}
+
 // A first basis that is smaller than a block grows from what it has.
 TEST(Linalg, LeadingPairsOfASmallOperatorAreFoundFromAFewColumns) {
   const std::size_t n = 19;

@@ -95,7 +95,7 @@ class Onnx : public testing::Test {
     const auto predict = [&](std::vector<std::string> more, const std::string& file) {
       std::vector<std::string> arguments = {"predict", at + "/model.safetensors", at + "/asked.npz", "--out",
                                             at + "/" + file + ".npy"};
-      if (name != "c2ae") arguments.insert(arguments.end(), {"--precision", "f32"});  // it has no choice
+      arguments.insert(arguments.end(), {"--precision", "f32"});
       arguments.insert(arguments.end(), more.begin(), more.end());
       const Ended predicted = run(arguments);
       EXPECT_EQ(predicted.code, 0) << name << ": " << predicted.err;
@@ -189,7 +189,8 @@ TEST_F(Onnx, EveryPresetAndMethodThatIsANetwork) {
   cases.push_back(make_case("memory-early", data,
                             kSmall + std::vector<std::string>{"--fusion", "early", "--gamma", "0", "--memory",
                                                               "1.5", "--memory-rows", "50"}));
-  cases.push_back(make_case("blend", data, kSmall + std::vector<std::string>{"--preset", "auto", "--members", "1"}));
+  cases.push_back(
+      make_case("blend", data, kSmall + std::vector<std::string>{"--preset", "auto", "--members", "1"}));
   cases.push_back(make_case("top", data, kSmall + std::vector<std::string>{"--aim", "top=3"}));
   judge(cases);
 }
@@ -198,7 +199,8 @@ TEST_F(Onnx, EveryPreparation) {
   Dataset data = simulated(3, 5);
   data.views[1].name = "a view/with \"odd\" letters";
   std::vector<std::string> cases;
-  for (const char* kind : {"none", "zscore", "minmax", "pca", "log-pca", "root-pca", "rbf-pca"})
+  for (const char* kind :
+       {"none", "zscore", "minmax", "pca", "log-pca", "root-pca", "rbf-pca", "root-rbf-pca"})
     cases.push_back(make_case(
         std::string("prepare-") + kind, data,
         kSmall + std::vector<std::string>{"--prepare", kind, "--components", "5", "--whiten", ".5"}));

@@ -221,7 +221,7 @@ TEST_P(Gradients, GateReluDropout) {
   const std::vector<std::uint32_t> rows = {4, 9, 2, 7, 5};
   const Draws draws{7, 3, 2, std::span(rows).first(n)};
   const auto drop = [&] {
-    ops->relu_forward(S, Z);
+    ops->activate_forward(Activation::relu, S, Z);
     const DropoutJob<double> job{draws, Z};
     ops->dropout(.4, {&job, 1});
     return inner(Z, R);
@@ -230,8 +230,23 @@ TEST_P(Gradients, GateReluDropout) {
   Matrix<double> dX = R;
   const DropoutJob<double> job{draws, dX};
   ops->dropout(.4, {&job, 1});
-  ops->relu_backward(S, dX);
+  ops->activate_backward(Activation::relu, S, dX);
   expect_gradient(S, dX, drop, "dropout of relu");
+}
+
+TEST_P(Gradients, Activations) {
+  const std::size_t n = random.below(5), d = 1 + random.below(20);
+  Matrix<double> X = random_matrix<double>(random, n, d, 2), R = random_matrix<double>(random, n, d), Y(n, d);
+  for (const Activation f : {Activation::relu, Activation::leaky, Activation::sigmoid, Activation::centred}) {
+    const auto loss = [&] {
+      ops->activate_forward(f, X, Y);
+      return inner(Y, R);
+    };
+    loss();
+    Matrix<double> dX = R;
+    ops->activate_backward(f, Y, dX);
+    expect_gradient(X, dX, loss, "activation");
+  }
 }
 
 TEST(Dropout, KeepsTheRightShareAndTheMean) {
@@ -281,6 +296,35 @@ TEST_P(Gradients, BinaryCrossEntropy) {
           return .3 * value_of([&](double* value) { ops->guess_loss(X, labels, guesses, 1, scrap, value); });
         },
         "guesses");
+  }
+}
+
+TEST_P(Gradients, Ranking) {
+  const Gaps gaps(random);
+  Matrix<double> X = random_matrix<double>(random, gaps.b, gaps.c, 2), dX(gaps.b, gaps.c), scrap(gaps.b, gaps.c);
+  value_of([&](double* value) { ops->ranking_loss(X, gaps.labels(), 4, .7, dX, value); });
+  expect_gradient(
+      X, dX,
+      [&] {
+        return .7 *
+               value_of([&](double* value) { ops->ranking_loss(X, gaps.labels(), 4, 1, scrap, value); });
+      },
+      "ranking");
+}
+
+TEST_P(Gradients, Agreement) {
+  const std::size_t n = 1 + random.below(6), d = 1 + random.below(6);
+  for (const double orthogonal : {0., .5}) {
+    Matrix<double> A = random_matrix<double>(random, n, d), E = random_matrix<double>(random, n, d), dA(n, d),
+                   dE(n, d), scrap(n, d);
+    const auto loss = [&] {
+      return .3 * value_of([&](double* value) {
+               ops->agreement_loss(A, E, orthogonal, 1, scrap, scrap, value);
+             });
+    };
+    value_of([&](double* value) { ops->agreement_loss(A, E, orthogonal, .3, dA, dE, value); });
+    expect_gradient(A, dA, loss, "one embedding");
+    expect_gradient(E, dE, loss, "the other embedding");
   }
 }
 
@@ -414,7 +458,7 @@ TEST(Losses, ExtremeLogits) {
                 180. / 4, 1e-3);
     EXPECT_NEAR(dlogits(0, 2), .25f, 1e-6);
     EXPECT_NEAR(dlogits(0, 3), -.25f, 1e-6);
-    ops->sigmoid(logits, P);
+    ops->activate_forward(Activation::sigmoid, logits, P);
     EXPECT_EQ(P(0, 0), 1.f);
     EXPECT_GE(P(0, 1), 0.f);
     EXPECT_LT(P(0, 1), 1e-30f);
@@ -422,6 +466,47 @@ TEST(Losses, ExtremeLogits) {
       ops->bce(logits, {Y, G, rows}, {.form = BceForm::logarithm}, 1, dlogits, value);
     })));
   }
+}
+
+// A row with one positive and one negative, by hand; rows without either count nothing; so do no rows at all.
+TEST(Losses, RankingAndAgreementOfLittle) {
+  for (const bool fast : {false, true}) {
+    const auto ops = fast ? make_cpu_ops(Precision::f32) : make_reference_ops<float>();
+    Matrix<float> logits(2, 3), dlogits(2, 3), Y(2, 3);
+    logits(0, 0) = std::log(3.f), logits(1, 0) = 5;  // P = 3/4, 1/2
+    Y(0, 0) = Y(1, 0) = Y(1, 1) = Y(1, 2) = 1;
+    Matrix<std::uint8_t> G(2, 3);
+    std::ranges::fill(G.values(), std::uint8_t{1});
+    G(0, 2) = 0;
+    dlogits(1, 1) = dlogits(0, 2) = 7;
+    const std::vector<std::uint32_t> rows = {0, 1};
+    EXPECT_NEAR(value_of([&](double* value) { ops->ranking_loss(logits, {Y, G, rows}, 2, 1, dlogits, value); }),
+                std::exp(-.5) / 2, 1e-6);
+    EXPECT_NEAR(dlogits(0, 0), -std::exp(-.5) * 3 / 16, 1e-6);
+    EXPECT_NEAR(dlogits(0, 1), std::exp(-.5) / 4, 1e-6);
+    EXPECT_EQ(dlogits(0, 2), 0.f);
+    EXPECT_EQ(dlogits(1, 1), 0.f);
+    Matrix<float> none(0, 4);
+    EXPECT_EQ(value_of([&](double* value) { ops->agreement_loss(none, none, .5, 1, none, none, value); }), 0);
+  }
+}
+
+// RMSProp with momentum, two steps of one number by hand.
+TEST(Update, RmsProp) {
+  Matrix<double> w(1, 1), first(1, 1), second(1, 1), gradient(1, 1);
+  w(0, 0) = 1;
+  UpdateRule rule;
+  rule.optimiser = Optimiser::rmsprop;
+  rule.rate = .1, rule.momentum = .5, rule.beta2 = .75, rule.epsilon = 0;
+  const ParameterView<double> p{w, first, second, {}, false};
+  gradient(0, 0) = -2;
+  update_parameter<double>(rule, gradient, p);
+  EXPECT_NEAR(w(0, 0), 1.1, 1e-12);  // the first step moves by the rate
+  rule.step = 2;
+  gradient(0, 0) = 6;
+  update_parameter<double>(rule, gradient, p);
+  EXPECT_NEAR(second(0, 0), .75 * 4 + .25 * 36, 1e-12);
+  EXPECT_NEAR(w(0, 0), 1.1 + .5 * .1 - .1 * 6 / std::sqrt(12.), 1e-12);
 }
 
 // The pairwise sum of eq. (6) is twice the trace form of eq. (7), and the diagonal of T does not matter.

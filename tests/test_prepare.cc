@@ -1,5 +1,7 @@
 #include <gtest/gtest.h>
 
+#include <numeric>
+
 #include <cmath>
 #include <filesystem>
 #include <limits>
@@ -282,16 +284,52 @@ TEST(Prepare, KernelCoordinatesHaveTheKernelAsInnerProduct) {
 TEST(Prepare, KernelMapSurvivesAFileAndZeroesMissingRows) {
   const Case c = make_case(60, 12, true);
   const Selection train = first_rows(c.data, 40), all = first_rows(c.data, 60);
-  const Preparation p = Preparation::fit(train, of_kind("rbf-pca", 5));
-  Tensors file;
-  p.save(file, "x.");
-  const Items a = p.apply(all, false), b = Preparation::load(file, "x.").apply(all, false);
-  for (std::size_t v = 0; v < 2; ++v) {
-    EXPECT_EQ(a.X[v].cols(), 5u);
-    EXPECT_TRUE(std::ranges::equal(a.X[v].values(), b.X[v].values()));
+  for (const auto& [kind, width] : {std::pair("rbf-pca", 5u), std::pair("root-rbf-pca", 10u)}) {
+    const Preparation p = Preparation::fit(train, of_kind(kind, 5));
+    Tensors file;
+    p.save(file, "x.");
+    const Items a = p.apply(all, false), b = Preparation::load(file, "x.").apply(all, false);
+    for (std::size_t v = 0; v < 2; ++v) {
+      EXPECT_EQ(a.X[v].cols(), width);
+      EXPECT_TRUE(std::ranges::equal(a.X[v].values(), b.X[v].values()));
+    }
+    for (std::size_t i = 0; i < 60; i += 3)
+      for (const float x : a.X[0].row(i)) EXPECT_EQ(x, 0.f);
   }
-  for (std::size_t i = 0; i < 60; i += 3)
-    for (const float x : a.X[0].row(i)) EXPECT_EQ(x, 0.f);
+}
+
+// Coordinates of root-pca and of a Gaussian kernel in turn, each as it is alone.
+TEST(Prepare, RootRbfHasLinearAndKernelCoordinatesInTurn) {
+  const Case c = make_case(60, 12, true);
+  const Selection train = first_rows(c.data, 40), all = first_rows(c.data, 60);
+  const Preparation both = Preparation::fit(train, of_kind("root-rbf-pca", 5));
+  const Items x = both.apply(all, false),
+              linear = Preparation::fit(train, of_kind("root-pca", 5)).apply(all, false);
+  for (std::size_t v = 0; v < 2; ++v) {
+    const auto& map = both.views()[v];
+    ASSERT_EQ(x.X[v].cols(), 10u);
+    ASSERT_EQ(map.width(), 10u);
+    EXPECT_EQ(map.sources()[1], map.directions.cols());
+    std::vector<double> sums(5), squares(5);
+    std::size_t rows = 0;
+    for (std::size_t i = 0; i < 60; ++i) {
+      for (std::size_t k = 0; k < 5; ++k)
+        EXPECT_NEAR(x.X[v](i, 2 * k), linear.X[v](i, k), 1e-3) << v << " " << i;
+      if (i >= 40 || x.W(i, v) == 0) continue;
+      ++rows;
+      for (std::size_t k = 0; k < 5; ++k) {
+        const double y = static_cast<double>(x.X[v](i, 2 * k + 1));
+        sums[k] += y;
+        squares[k] += y * y;
+      }
+    }
+    for (std::size_t k = 0; k < 5; ++k) {  // centred, in order of their variance
+      EXPECT_NEAR(sums[k] / static_cast<double>(rows), 0, 1e-3);
+      EXPECT_LE(squares[k], squares[k > 0 ? k - 1 : 0] * 1.001);
+    }
+    EXPECT_NEAR(std::accumulate(squares.begin(), squares.end(), 0.0) / static_cast<double>(5 * rows), 1,
+                1e-2);
+  }
 }
 
 // The fourth root is the same up to the final scale whatever the unit of a view, and keeps signs.
@@ -343,7 +381,7 @@ TEST(Prepare, SmallValuesUseTheSteeperLogarithm) {
 TEST(Prepare, SparseEqualsDense) {
   for (const std::size_t d : {7u, 120u}) {
     const Case dense = make_case(80, d, false), sparse = make_case(80, d, true);
-    for (const char* kind : {"zscore", "minmax", "pca", "log-pca", "root-pca", "rbf-pca"}) {
+    for (const char* kind : {"zscore", "minmax", "pca", "log-pca", "root-pca", "rbf-pca", "root-rbf-pca"}) {
       const Selection a = first_rows(dense.data, 80), b = first_rows(sparse.data, 80);
       const Items x = Preparation::fit(a, of_kind(kind)).apply(a, false),
                   y = Preparation::fit(b, of_kind(kind)).apply(b, false);
@@ -471,7 +509,8 @@ TEST(Prepare, SquashOfManyValuesHasTheBitsOfEach) {
 }
 
 TEST(Prepare, MissingInstancesHaveNoInfluence) {
-  for (const char* kind : {"none", "zscore", "minmax", "pca", "log-pca", "root-pca", "rbf-pca", "auto"}) {
+  for (const char* kind :
+       {"none", "zscore", "minmax", "pca", "log-pca", "root-pca", "rbf-pca", "root-rbf-pca", "auto"}) {
     const Case a = make_case(50, 12, false), b = make_case(50, 12, false, 1e30f);
     const Selection x = first_rows(a.data, 50), y = first_rows(b.data, 50);
     const Items p = Preparation::fit(x, of_kind(kind)).apply(x, false),
@@ -500,7 +539,7 @@ TEST(Prepare, SeveralFormsAtTheSameTimeHaveTheBitsOfOneAfterTheOther) {
   const Case c = make_case(200, 90, false);
   const Selection all = first_rows(c.data, 200);
   std::vector<PrepareOptions> forms;
-  for (const char* kind : {"root-pca", "auto", "zscore", "rbf-pca", "log-pca"})
+  for (const char* kind : {"root-pca", "auto", "zscore", "rbf-pca", "root-rbf-pca", "log-pca"})
     forms.push_back(of_kind(kind));
   forms.push_back(of_kind("log-pca"));
   forms.back().components = 40;

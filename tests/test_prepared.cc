@@ -115,7 +115,7 @@ void expect_same(const Items& a, const Items& b) {
 }
 
 TEST_F(Prepared, RowsInFilesAreThoseInMemory) {
-  for (const char* kind : {"zscore", "root-pca", "rbf-pca", "none", "minmax"}) {
+  for (const char* kind : {"zscore", "root-pca", "rbf-pca", "root-rbf-pca", "none", "minmax"}) {
     PrepareOptions options = root_pca();
     options.kind = kind;
     const Preparation here = Preparation::fit(rows_.learn, options);
@@ -175,10 +175,12 @@ TEST_F(Prepared, TrainingOnTheFilesOfTheDataGivesTheBytesOfTrainingInMemory) {
       {{"prepare", "none"}},
       {{"prepare", "zscore"}, {"prepare-view", mixed.c_str()}},
       {{"prepare", "zscore"}, {"members", "2"}}};
-  for (const auto& settings : all)
-    for (const char* window : {"0", "50"})
-      EXPECT_EQ(trained(true, window, "best", settings), trained(false, window, "best", settings))
-          << settings.back().second << ' ' << window;
+  for (std::size_t k = 0; k < all.size(); ++k)
+    for (const char* window : {"0", "50"}) {
+      if (k > 0 && (window[0] == '0') == (k % 2 == 0)) continue;  // the first in both orders, others in turn
+      EXPECT_EQ(trained(true, window, "best", all[k]), trained(false, window, "best", all[k]))
+          << all[k].back().second << ' ' << window;
+    }
   EXPECT_EQ(trained(true, "64", "distilled", {{"prepare", "zscore"}}),
             trained(false, "64", "distilled", {{"prepare", "zscore"}}));
 }

@@ -3,11 +3,13 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <set>
 
 #include "base/error.h"
 #include "base/files.h"
+#include "base/random.h"
 #include "data/readers.h"
 #include "data/simulate.h"
 #include "experiments/cell.h"
@@ -96,6 +98,86 @@ TEST(Protocol, StrictNeverLeaksWhateverTheSettingsSay) {
     EXPECT_EQ(model.options().find("leaky-prepare")->text(), "true") << name;
     EXPECT_THROW(apply_protocol(Protocol::strict, model.options()), Error);
   }
+}
+
+TEST(Protocol, NamesAndWarnings) {
+  EXPECT_EQ(protocol_names(), (std::vector<std::string>{"strict", "authors"}));
+  EXPECT_STREQ(protocol_name(Protocol::strict), "strict");
+  EXPECT_STREQ(protocol_name(Protocol::authors), "authors");
+  EXPECT_EQ(protocol_from_name("strict"), Protocol::strict);
+  EXPECT_EQ(protocol_from_name("authors"), Protocol::authors);
+  try {
+    protocol_from_name("author");
+    FAIL() << "an unknown name was taken";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), Exit::usage);
+    EXPECT_STREQ(error.what(),
+                 "there is no protocol 'author'; did you mean 'authors'? (there are strict, authors)");
+  }
+  EXPECT_STREQ(protocol_warning(Protocol::strict), "");
+  EXPECT_NE(std::string(protocol_warning(Protocol::authors)).find("leaks"), std::string::npos);
+}
+
+// The split by its definition: rows with a view, shuffled; of the last ones that know a label, the held-out share; the order
+// of both stays.
+TEST(Protocol, HeldOutRowsAreTheLastThatCanJudge) {
+  Dataset data = simulate({.rows = 30, .views = 2, .labels = 3, .sizes = {5, 4}, .seed = 4}).data;
+  Matrix<std::uint8_t> present(30, 2);
+  Matrix<std::int8_t> labels(30, 3);
+  for (std::size_t i = 0; i < 30; ++i) {
+    present(i, 0) = i % 10 != 3 && i % 2 == 0, present(i, 1) = i % 10 != 3 && i % 2 == 1;
+    for (std::size_t j = 0; j < 3; ++j) labels(i, j) = i % 3 == j && i % 5 != 0 ? std::int8_t{0} : kUnknown;
+  }
+  data.present = std::move(present);
+  data.labels = std::move(labels);
+  std::vector<std::uint32_t> shuffled;
+  for (std::uint32_t i = 0; i < 30; ++i)
+    if (i % 10 != 3) shuffled.push_back(i);
+  Random(7, Purpose::row_order).shuffle(shuffled);
+  std::size_t able = 0;
+  for (const auto i : shuffled) able += i % 5 != 0;
+  for (const double hold_out : {0., .01, .3, .5, .99, 1.}) {
+    const std::size_t held =
+        hold_out == 0 ? 0
+                      : std::clamp<std::size_t>(
+                            static_cast<std::size_t>(hold_out * static_cast<double>(able)), 1, able - 1);
+    std::vector<std::uint32_t> learn, val;
+    std::size_t first = shuffled.size();
+    for (std::size_t left = held; left > 0;) left -= shuffled[--first] % 5 != 0;
+    for (std::size_t k = 0; k < shuffled.size(); ++k)
+      (k >= first && shuffled[k] % 5 != 0 ? val : learn).push_back(shuffled[k]);
+    const auto rows = learning_rows(select_all(data), hold_out, 7);
+    EXPECT_EQ(rows.learn.rows, learn) << hold_out;
+    EXPECT_EQ(rows.val.rows, val) << hold_out;
+    EXPECT_EQ(rows.without_view, 3u);
+  }
+  // One row that can judge, or none: nothing is held out.
+  for (const std::size_t judges : {0, 1, 2}) {
+    Matrix<std::int8_t> few(30, 3);
+    for (auto& y : few.values()) y = kUnknown;
+    for (std::size_t i = 0; i < judges; ++i) few(i, 2) = 1;
+    data.labels = std::move(few);
+    EXPECT_EQ(learning_rows(select_all(data), .5, 7).val.rows.size(), judges == 2 ? 1u : 0u);
+  }
+}
+
+TEST(Protocol, TrueLabelsAreThoseOfTheDataWhateverAFoldHides) {
+  const Dataset data = data_with_bare_rows();
+  MaskOptions mask;
+  mask.repeats = 1;
+  const Folds folds = make_folds(data, mask);
+  const Selection hidden = select_part(data, folds, 0, Part::train);
+  ASSERT_TRUE(hidden.hide_labels);
+  const auto truth = true_labels(hidden);
+  ASSERT_EQ(truth.rows(), hidden.rows.size());
+  ASSERT_EQ(truth.cols(), 3u);
+  std::size_t differ = 0;
+  for (std::size_t i = 0; i < truth.rows(); ++i)
+    for (std::size_t j = 0; j < 3; ++j) {
+      EXPECT_EQ(truth(i, j), data.labels(hidden.rows[i], j));
+      differ += truth(i, j) != hidden.label(i, j);
+    }
+  EXPECT_GT(differ, 0u);
 }
 
 // `train` and `bench` learn from the very same rows: with the same seed and settings they end with the same

@@ -315,7 +315,7 @@ TEST(DividedTraining, EnsemblesAreDividedMemberByMember) {
 
 TEST(DividedPreparation, EveryRankHasTheMapsOfOne) {
   const Dataset data = simulate({.rows = 60, .views = 4, .labels = 3, .sizes = {6, 30, 5, 8}}).data;
-  for (const char* kind : {"zscore", "log-pca", "rbf-pca"}) {
+  for (const char* kind : {"zscore", "log-pca", "rbf-pca", "root-rbf-pca"}) {
     PrepareOptions options;
     options.kind = kind;
     options.components = 4;

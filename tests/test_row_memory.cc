@@ -73,8 +73,9 @@ std::vector<double> direction(std::span<const float> z) {
   return r;
 }
 
-// The formula of the header, one sum after the other.
-Matrix<double> by_definition(const Items& train, const Items& items, double sharpness, double weight) {
+// The formula of the header, one sum after the other. `old`: of models that do not say how many rows π counts as.
+Matrix<double> by_definition(const Items& train, const Items& items, double sharpness, double weight,
+                             bool old = false) {
   const std::vector<double> shares = label_shares(train);
   Matrix<double> joined(items.rows(), kLabels);
   for (std::size_t i = 0; i < items.rows(); ++i) {
@@ -84,13 +85,13 @@ Matrix<double> by_definition(const Items& train, const Items& items, double shar
       const auto other = direction(train.X[0].row(j));
       near.push_back(std::exp(sharpness * (std::inner_product(r.begin(), r.end(), other.begin(), 0.) - 1)));
     }
-    const double total = std::reduce(near.begin(), near.end());
+    const double total = std::reduce(near.begin(), near.end()), prior = old ? .3 : std::ranges::max(near);
     for (std::size_t l = 0; l < kLabels; ++l) {
-      double sum = .3 * shares[l];
+      double sum = prior * shares[l];
       for (std::size_t j = 0; j < train.rows(); ++j)
         sum += near[j] * (train.G(j, l) != 0 ? static_cast<double>(train.Y(j, l))
                                              : 1 / (1 + std::exp(-static_cast<double>(train.X[1](j, l)))));
-      const double v = sum / (total + .3);
+      const double v = sum / (total + prior);
       joined(i, l) = (static_cast<double>(items.X[1](i, l)) + weight * std::log(v / (1 - v))) / (1 + weight);
     }
   }
@@ -123,6 +124,38 @@ TEST(RowMemory, IsTheFormula) {
       EXPECT_LT(largest_difference(joined(remembered(train, options, Precision::bf16), items), truth), .05);
     }
   }
+}
+
+// A file that does not say how many rows the shares count as is of a version in which they counted as .3.
+TEST(RowMemory, OldFilesVoteAsTheyDid) {
+  const Items train = transparent_items(90, 1), items = transparent_items(40, 2);
+  const RowMemory memory = remembered(train, with_weight("1"));
+  Tensors now, old;
+  memory.save(now);
+  const Matrix<float> rows = now.matrix("memory.rows"), labels = now.matrix("memory.labels"),
+                      prior = now.matrix("memory.prior");
+  const std::vector<float> sharp = now.floats("memory.sharpness"), weight = now.floats("memory.weight");
+  old.put("memory.rows", rows.view());
+  old.put("memory.labels", labels.view());
+  old.put("memory.prior", prior.view());
+  old.put("memory.sharpness", std::span(sharp));
+  old.put("memory.weight", std::span(weight));
+  const auto loaded = [&](const Tensors& file) {
+    return RowMemory::load(file, train.X[0].cols(), kLabels, Precision::f32);
+  };
+  const double sharpness = MemoryOptions().sharpness;
+  EXPECT_LT(largest_difference(joined(loaded(now), items), by_definition(train, items, sharpness, 1)), 2e-5);
+  EXPECT_LT(largest_difference(joined(loaded(old), items), by_definition(train, items, sharpness, 1, true)),
+            2e-5);
+}
+
+// Far from all rows the nearest ones still speak: the vote does not depend on how far they are together.
+TEST(RowMemory, TheNearestRowsSpeakHoweverFarTheyAre) {
+  const Items train = transparent_items(90, 1), items = transparent_items(40, 2);
+  MemoryOptions options = with_weight("1");
+  options.sharpness = 300;  // e^(300 (r·r_j - 1)) is next to nothing for most items
+  const Matrix<float> scores = joined(remembered(train, options), items);
+  EXPECT_LT(largest_difference(scores, by_definition(train, items, 300, 1)), 1e-3);
 }
 
 TEST(RowMemory, TheOrderOfTheRowsDoesNotMatter) {
@@ -292,8 +325,10 @@ TEST(MemoryOfAModel, SameBitsForAnyNumberOfThreads) {
 
 TEST(MemoryOfAModel, ExplanationsAddUpToTheScore) {
   const Dataset data = some_data();
-  for (const auto& settings :
-       {std::vector<Setting>{{"members", "1"}}, {{"fusion", "early"}, {"gamma", "0"}}, {{"fusion", "both"}}, {{"members", "2"}}}) {
+  for (const auto& settings : {std::vector<Setting>{{"members", "1"}},
+                               {{"fusion", "early"}, {"gamma", "0"}},
+                               {{"fusion", "both"}},
+                               {{"members", "2"}}}) {
     std::vector<Setting> all = settings;
     all.push_back({"memory", "1"});
     all.push_back({"precision", "f32"});
@@ -359,10 +394,12 @@ TEST(MemoryOfAModel, ALyingFileIsRefused) {
   };
   const Matrix<float> wrong(2, 3);
   for (const char* name : {"memory.rows", "memory.labels", "memory.prior"}) load_with(name, wrong);
-  Tensors file = model.tensors();
   const float none = std::numeric_limits<float>::quiet_NaN();
-  file.put("memory.sharpness", std::span(&none, 1));
-  EXPECT_THROW(Model::load(file), Error);
+  for (const char* name : {"memory.sharpness", "memory.nearest"}) {
+    Tensors lying = model.tensors();
+    lying.put(name, std::span(&none, 1));
+    EXPECT_THROW(Model::load(lying), Error) << name;
+  }
 }
 
 }  // namespace

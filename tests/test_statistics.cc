@@ -7,6 +7,8 @@
 #include <cmath>
 #include <limits>
 #include <numeric>
+#include <tuple>
+#include <vector>
 
 #include "experiments/distributions.h"
 
@@ -134,6 +136,85 @@ TEST(Statistics, PrintedQuantiles) {
   EXPECT_NEAR(chi_squared_tail(23.209, 10), .01, 5e-6);
   EXPECT_NEAR(chi_squared_tail(.103, 2), .95, 5e-4);
   EXPECT_NEAR(normal_cdf(1.959963985), .975, 1e-9);
+}
+
+// Values of SciPy 1.10, quantiles of mpmath with 40 digits, on both sides of every change of formula.
+TEST(Distributions, ValuesToTwelveDigits) {
+  const auto near = [](double seen, double expected) { EXPECT_NEAR(seen / expected, 1, 2e-12) << expected; };
+  for (const auto& [x, freedom, expected] :
+       std::vector<std::tuple<double, double, double>>{{.01, 1, .920344325445942},
+                                                       {1, 1, .317310507862911},
+                                                       {.5, 3, .918891411654676},
+                                                       {2, 3, .57240670447088},
+                                                       {12, 3, .00738316050535977},
+                                                       {3, 7, .885002231643151},
+                                                       {7.9, 7, .341494417545449},
+                                                       {9.1, 7, .245555998896675},
+                                                       {40, 7, 1.25879038737131e-06},
+                                                       {150, 100, .000903932042354018},
+                                                       {90, 100, .75319796559983},
+                                                       {300, 100, 7.41210085732302e-22}})
+    near(chi_squared_tail(x, freedom), expected);
+  for (const auto& [x, a, b, expected] :
+       std::vector<std::tuple<double, double, double, double>>{{.2, 1, 1, .73227952719877},
+                                                               {1, 1, 1, .5},
+                                                               {5, 1, 1, .26772047280123},
+                                                               {.5, 3, 7, .694036387568814},
+                                                               {1.5, 3, 7, .295808919296438},
+                                                               {8, 3, 7, .0115620743552445},
+                                                               {1.1, 20, 30, .397754375378301},
+                                                               {3, 20, 30, .00322978106456428},
+                                                               {.3, 20, 30, .996660946883696},
+                                                               {4, 2, 200, .0198000401139204}})
+    near(f_tail(x, a, b), expected);
+  for (const auto& [t, freedom, expected] :
+       std::vector<std::tuple<double, double, double>>{{.1, 1, .936548965138893},
+                                                       {1, 1, .5},
+                                                       {30, 1, .0212128048110708},
+                                                       {.5, 4, .643329963181863},
+                                                       {2.5, 4, .0667665448119881},
+                                                       {-2.5, 4, .0667665448119881},
+                                                       {1.2, 30, .239530350889662},
+                                                       {5, 30, 2.32966854670078e-05},
+                                                       {3, 200, .0030430471139059}})
+    near(student_two_sided(t, freedom), expected);
+  near(f_critical(.05, 3, 39), 2.84506780527935);
+  near(f_critical(.5, 2, 5), .798769776932235);
+  near(f_critical(.95, 4, 4), .156537811675396);
+  near(f_critical(1e-6, 3, 10), 60.8549050832665);
+  near(student_critical(.05, 9), 2.26215716279821);
+  near(student_critical(.9, 3), .136598199353699);
+  near(student_critical(1e-5, 4), 27.7716476593667);
+  near(normal_cdf(-3), .00134989803163009);
+  near(normal_cdf(-1), .158655253931457);
+  near(normal_cdf(.5), .691462461274013);
+  for (const auto& [q, k, expected] :
+       std::vector<std::tuple<double, int, double>>{{.5, 2, .7236736098318},
+                                                    {1, 2, .479500122187},
+                                                    {3, 2, .03389485352469},
+                                                    {.5, 3, .9334219451353},
+                                                    {2, 3, .3334993250401},
+                                                    {4, 3, .01298766137319},
+                                                    {1, 10, .9994801305445},
+                                                    {3, 10, .5121840739708},
+                                                    {5, 10, .01485743788778}}) {
+    near(range_tail(q, k), expected);
+    if (k < 10) EXPECT_NEAR(range_critical(expected, k), q, 1e-10);
+  }
+}
+
+TEST(Distributions, Ends) {
+  const double infinity = std::numeric_limits<double>::infinity();
+  for (const double x : {0., -1.}) {
+    EXPECT_EQ(chi_squared_tail(x, 3), 1);
+    EXPECT_EQ(f_tail(x, 2, 3), 1);
+    EXPECT_EQ(range_tail(x, 3), 1);
+  }
+  EXPECT_EQ(f_tail(infinity, 2, 3), 0);
+  EXPECT_EQ(student_two_sided(infinity, 3), 0);
+  EXPECT_EQ(student_two_sided(-infinity, 3), 0);
+  EXPECT_EQ(student_two_sided(0, 3), 1);
+  EXPECT_EQ(normal_cdf(0), .5);
 }
 
 TEST(Statistics, DegenerateInputsStayFinite) {

@@ -95,7 +95,8 @@ TEST(Strips, DirectionsFoundInPassesExplainNearlyAsMuchAsTheBest) {
     double gram_work;
   };
   const std::size_t K = 16;
-  for (const auto& [n, d, gram_work] : {Case{5000, 500, 0}, {5000, 500, 1e12}, {400, 700, 0}, {300, 350, 1e12}}) {
+  for (const auto& [n, d, gram_work] :
+       {Case{5000, 500, 0}, {5000, 500, 1e12}, {400, 700, 0}, {300, 350, 1e12}}) {
     Matrix<float> X = falling(n, d);
     const View view = view_of(X);
     const std::vector<std::uint32_t> rows = counted(n);
@@ -129,7 +130,7 @@ TEST(Strips, APreparationInPassesIsNearlyThatInMemory) {
   data.rows = 3000;
   data.views.push_back(view_of(falling(3000, 60)));
   const Selection all = select_all(data);
-  for (const char* kind : {"zscore", "minmax", "pca", "log-pca", "root-pca", "rbf-pca"}) {
+  for (const char* kind : {"zscore", "minmax", "pca", "log-pca", "root-pca", "rbf-pca", "root-rbf-pca"}) {
     PrepareOptions options;
     options.kind = kind;
     options.components = 12;

@@ -231,7 +231,8 @@ TEST(Train, WithoutShufflingRowsComeInOrderAndASmallSetIsOneBatch) {
 
 TEST(Train, Learns) {
   const Items train = make_items(400, 1), val = make_items(200, 2);
-  for (const Optimiser optimiser : {Optimiser::sgd, Optimiser::adam, Optimiser::adamw}) {
+  for (const Optimiser optimiser :
+       {Optimiser::sgd, Optimiser::adam, Optimiser::adamw, Optimiser::rmsprop}) {
     LinearNetwork network(train);
     TrainOptions options;
     options.epochs = 30;

@@ -1,18 +1,20 @@
 #!/usr/bin/env python3
 """Breaks one place of a source at a time and expects its tests to fail: a measure of how much the tests notice.
 
-usage: tools/mutate.py BUILD [--sample N] [--seed S] [--only PART] [--out FILE]
+usage: tools/mutate.py BUILD [--sample N] [--seed S] [--only PART] [--seconds S] [--out FILE]
        tools/mutate.py BUILD --pack FOLDER
 
 BUILD is a build folder in which the test programs of TARGETS are built; nothing in it is changed. Every mutant is compiled
 alone, without optimisation, and linked before the library, so that it takes the place of the original. N mutants of each source
-are drawn from all possible ones, the same for the same seed; --only takes the sources whose path holds PART.
+are drawn from all possible ones, the same for the same seed; --only takes the sources whose path holds PART. After --seconds no
+mutant is begun: sources take turns, so that each has about as many.
 
 --pack gathers what another machine with g++ and Python needs, and no more: there, FOLDER/mutate.py FOLDER does the same.
 """
 import argparse
 import concurrent.futures
 import json
+import math
 import os
 import random
 import re
@@ -21,6 +23,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import time
 from pathlib import Path
 
 # What is broken, and the tests that must notice.
@@ -30,8 +33,9 @@ TARGETS = {
     "src/ops/cpu_losses.cc": ["test_engines", "test_ops"],
     "src/data/folds.cc": ["test_folds", "test_folds_file", "test_mechanism", "test_protocol"],
     "src/data/protocol.cc": ["test_protocol"],
-    "src/data/rates.cc": ["test_protocol", "test_folds"],
+    "src/data/rates.cc": ["test_folds"],
     "src/data/mechanism.cc": ["test_mechanism", "test_folds"],
+    "src/data/stratify.cc": ["test_folds"],
     "src/experiments/statistics.cc": ["test_statistics"],
     "src/experiments/distributions.cc": ["test_statistics"],
 }
@@ -92,9 +96,13 @@ class Build:
         return file.endswith(source) or f"/unity_{Path(source).parent.name}_" in file
 
     @staticmethod
+    def from_compiler(words):
+        """Without what is started before the compiler, such as a cache."""
+        return words[next(k for k, word in enumerate(words) if re.search(r"(c|g|clang)\+\+(-\d+)?$", word)):]
+
+    @staticmethod
     def plain(command):
-        words = shlex.split(command)
-        words = words[next(k for k, word in enumerate(words) if re.search(r"(c|g|clang)\+\+(-\d+)?$", word)):]
+        words = Build.from_compiler(shlex.split(command))
         for flag in ("-o", "-c", "-MT", "-MF"):
             if flag in words:
                 at = words.index(flag)
@@ -104,7 +112,7 @@ class Build:
     def link_words(self, test):
         said = subprocess.run(["ninja", "-C", self.folder, "-t", "commands", "-s", f"tests/{test}"], check=True,
                               capture_output=True, text=True).stdout.strip().split("\n")[-1]
-        words = shlex.split(said.removeprefix(": && ").split(" && ")[0])
+        words = self.from_compiler(shlex.split(said.removeprefix(": && ").split(" && ")[0]))
         at = words.index("-o")
         return words[:at] + words[at + 2:]
 
@@ -141,8 +149,8 @@ class Build:
                     word = take(Path(word).resolve(), "libraries")
                     library = re.search(r"\S*\.so\.\d+", word).group()
                     shutil.copy(to / word, to / library)
-                elif ".so" in word or word.startswith("-Wl,-rpath"):
-                    continue  # of HDF5 and MATLAB files, which no test of TARGETS reads
+                elif ".so" in word or word.startswith(("-Wl,-rpath", "-fuse-ld", "-B")):
+                    continue  # of HDF5 and MATLAB files, which no test of TARGETS reads; another linker
                 link[test].append(word)
             link[test] += ["-no-pie", "-Wl,--unresolved-symbols=ignore-all"]
         shutil.copy(__file__, to / "mutate.py")
@@ -187,6 +195,7 @@ def main():
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--only", default="")
     parser.add_argument("--limit", type=float, default=60, help="seconds after which a test program hangs")
+    parser.add_argument("--seconds", type=float, default=math.inf, help="no mutant is begun after them")
     parser.add_argument("--jobs", type=int, default=os.cpu_count())
     parser.add_argument("--out", type=Path, help="what happened to every mutant, as JSON lines")
     parser.add_argument("--pack", type=Path, metavar="FOLDER")
@@ -205,10 +214,14 @@ def main():
             raise SystemExit(f"the tests of {source} fail without any mutant")
         possible[source] = len(everything)
         random.Random(given.seed).shuffle(everything)
-        drawn += everything[:given.sample]
+        drawn += enumerate(everything[:given.sample])
+    drawn = [mutant for _, mutant in sorted(drawn, key=lambda ranked: ranked[0])]
+    end = time.monotonic() + given.seconds
     counts = {source: {"killed": 0, "survived": 0, "invalid": 0} for source in possible}
     with concurrent.futures.ThreadPoolExecutor(given.jobs) as pool, open(given.out or os.devnull, "w") as out:
-        for mutant, fate in zip(drawn, pool.map(lambda m: judge(build, m, given.limit), drawn)):
+        for mutant, fate in zip(drawn, pool.map(lambda m: judge(build, m, given.limit) if time.monotonic() < end else None, drawn)):
+            if fate is None:
+                continue
             counts[mutant["source"]][fate] += 1
             print(json.dumps({"fate": fate, **{key: mutant[key] for key in ("source", "line", "was", "is")}}), file=out, flush=True)
             if fate == "survived":

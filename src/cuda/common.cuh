@@ -17,6 +17,8 @@ namespace lacuna::cuda {
 void check(cudaError_t code, const char* what);
 #define LACUNA_CUDA(call) ::lacuna::cuda::check((call), #call)
 
+inline int int_of(std::size_t x) { return static_cast<int>(x); }
+
 constexpr int kMostJobs = 12;  // of one launch, whose parameters stay below 4 KB; longer lists take several
 
 // A job list in a kernel's parameters, with the first block of each job.
@@ -161,10 +163,16 @@ struct Step {
     first = momentum * first + (gradient + coupled_decay * x);
     x -= rate * first;
   }
+  // Of the optimisers with two numbers of state: adam, adamw, or rmsprop.
   __device__ void adam(float gradient, float& x, float& first, float& second) const {
     const float g = coupled_decay * x + gradient;
-    first += rest1 * (g - first);
     second += rest2 * (g * g - second);
+    if (optimiser == Optimiser::rmsprop) {
+      first = momentum * first - rate * (g / (sqrtf(second) + epsilon));
+      x += first;
+      return;
+    }
+    first += rest1 * (g - first);
     x = shrink * x - corrected_rate * (first / (corrected_root * sqrtf(second) + epsilon));
   }
 };

@@ -58,11 +58,10 @@ class CudaOps final : public Ops<float> {
   void layer_norm_forward(std::span<const NormForward<float>> jobs, double epsilon) const override;
   void layer_norm_backward(std::span<const NormBackward<float>> jobs, const UpdateRule& rule) const override;
   void dropout(double rate, std::span<const DropoutJob<float>> jobs) const override;
-  void relu_forward(Input X, Output Y) const override;
-  void relu_backward(Input X, Output dX) const override;
+  void activate_forward(Activation f, Input X, Output Y) const override;
+  void activate_backward(Activation f, Input Y, Output dX) const override;
   void copy(Input X, bool add, Output Y) const override;
   void zero(Output X) const override;
-  void sigmoid(Input X, Output P) const override;
   void gate_forward(Input S, Input O, Output Z) const override;
   void gate_backward(Input S, Input O, Input dZ, Output dS, Output dO) const override;
   void bce(Input logits, const LabelRows& labels, const BceSettings& settings, double weight, Output dlogits,
@@ -78,6 +77,10 @@ class CudaOps final : public Ops<float> {
   void instance_loss(Input S, Slots slots, double tau, double weight, Output dS, double* value) const override;
   void reconstruction_loss(std::span<const ReconstructionJob<float>> jobs, std::size_t batch_rows,
                            double weight) const override;
+  void ranking_loss(Input logits, const LabelRows& labels, double margin, double weight, Output dlogits,
+                    double* value) const override;
+  void agreement_loss(Input A, Input E, double orthogonal, double weight, Output dA, Output dE,
+                      double* value) const override;
 
  private:
   const double* known_count(const LabelRows& labels) const;  // on the device

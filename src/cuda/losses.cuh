@@ -10,7 +10,6 @@ namespace lacuna::cuda {
 
 constexpr int kThreads = 256;
 
-inline int int_of(std::size_t x) { return static_cast<int>(x); }
 // Threads for a row, so that most rows take each of them once.
 inline int threads_for(std::size_t cols) { return std::clamp(blocks_for(cols, 32) * 32, 64, 512); }
 __device__ inline std::int64_t place(int row, int stride) { return static_cast<std::int64_t>(row) * stride; }

@@ -1,30 +1,9 @@
 // Linear layers in f32 for batches of any number of rows: three products, each by tiles of 64 x 64.
+#include "cuda/plain.cuh"
 #include "cuda/tiles.cuh"
 
 namespace lacuna::cuda {
 namespace {
-
-// A tile (64, 64) of a product over `depth`: each of 256 threads has 4 x 4 of it. left(i, k), right(k, j).
-template <class Left, class Right>
-__device__ void plain_product(int depth, Left&& left, Right&& right, float (&sums)[4][4]) {
-  __shared__ float A[16][65], B[16][65];
-  const int ty = threadIdx.x / 16, tx = threadIdx.x % 16;
-  for (int k0 = 0; k0 < depth; k0 += 16) {
-    __syncthreads();
-    for (int at = static_cast<int>(threadIdx.x); at < 16 * 64; at += kTileThreads) {
-      const int k = at / 64, i = at % 64;
-      A[k][i] = k0 + k < depth ? left(i, k0 + k) : 0.f;
-      B[k][i] = k0 + k < depth ? right(k0 + k, i) : 0.f;
-    }
-    __syncthreads();
-#pragma unroll
-    for (int k = 0; k < 16; ++k)
-#pragma unroll
-      for (int a = 0; a < 4; ++a)
-#pragma unroll
-        for (int c = 0; c < 4; ++c) sums[a][c] = fmaf(A[k][ty + 16 * a], B[k][tx + 16 * c], sums[a][c]);
-  }
-}
 
 struct PlainForward {
   const float *X, *W, *b;

@@ -8,7 +8,6 @@ namespace {
 
 constexpr int kThreads = 256;
 
-int int_of(std::size_t x) { return static_cast<int>(x); }
 // Threads for a row, so that most rows take each of them once.
 int threads_for(std::size_t cols) { return std::clamp(blocks_for(cols, 32) * 32, 64, 512); }
 __device__ std::int64_t place(int row, int stride) { return static_cast<std::int64_t>(row) * stride; }
@@ -448,15 +447,30 @@ void CudaOps::dropout(double rate, std::span<const DropoutJob<float>> list) cons
       });
 }
 
-void CudaOps::relu_forward(Input X, Output Y) const {
+void CudaOps::activate_forward(Activation f, Input X, Output Y) const {
   const View x = view(X), y = view(Y);
-  each(X.rows, X.cols, stream_, [=] __device__(int i, int j) { y(i, j) = fmaxf(x(i, j), 0.f); });
+  if (f == Activation::relu || f == Activation::leaky) {
+    const float below = f == Activation::relu ? 0.f : .1f;
+    each(X.rows, X.cols, stream_, [=] __device__(int i, int j) { y(i, j) = fmaxf(x(i, j), below * x(i, j)); });
+  } else {
+    const float centre = f == Activation::centred ? .5f : 0.f;
+    each(X.rows, X.cols, stream_, [=] __device__(int i, int j) { y(i, j) = sigmoid_of(x(i, j)) - centre; });
+  }
 }
-void CudaOps::relu_backward(Input X, Output dX) const {
-  const View x = view(X), d = view(dX);
-  each(X.rows, X.cols, stream_, [=] __device__(int i, int j) {
-    if (!(x(i, j) > 0)) d(i, j) = 0;
-  });
+void CudaOps::activate_backward(Activation f, Input Y, Output dX) const {
+  const View y = view(Y), d = view(dX);
+  if (f == Activation::relu || f == Activation::leaky) {
+    const float below = f == Activation::relu ? 0.f : .1f;
+    each(Y.rows, Y.cols, stream_, [=] __device__(int i, int j) {
+      if (!(y(i, j) > 0)) d(i, j) *= below;
+    });
+  } else {
+    const float centre = f == Activation::centred ? .5f : 0.f;
+    each(Y.rows, Y.cols, stream_, [=] __device__(int i, int j) {
+      const float p = y(i, j) + centre;
+      d(i, j) *= p * (1.f - p);
+    });
+  }
 }
 void CudaOps::copy(Input X, bool add, Output Y) const {
   if (!add && X.rows == 1) {  // whole arenas
@@ -471,10 +485,6 @@ void CudaOps::zero(Output X) const {
   if (X.empty()) return;
   ++launches;
   LACUNA_CUDA(cudaMemset2DAsync(X.data, X.stride * sizeof(float), 0, X.cols * sizeof(float), X.rows, stream_));
-}
-void CudaOps::sigmoid(Input X, Output P) const {
-  const View x = view(X), p = view(P);
-  each(X.rows, X.cols, stream_, [=] __device__(int i, int j) { p(i, j) = sigmoid_of(x(i, j)); });
 }
 void CudaOps::gate_forward(Input S, Input O, Output Z) const {
   const View s = view(S), o = view(O), z = view(Z);

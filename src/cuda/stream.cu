@@ -8,7 +8,6 @@ namespace {
 
 constexpr std::size_t kMostRows = 128;
 
-int int_of(std::size_t x) { return static_cast<int>(x); }
 bool on_16_bytes(const void* address) { return reinterpret_cast<std::uintptr_t>(address) % 16 == 0; }
 bool even(const MatrixView<const float>& m) { return m.empty() || (on_16_bytes(m.data) && m.stride % 4 == 0); }
 

@@ -11,7 +11,6 @@ constexpr int kTileThreads = 256;
 constexpr int kPad = 128;  // columns of a sheet are a multiple of this, rows of 16
 
 inline int round_up(int x, int unit) { return (x + unit - 1) / unit * unit; }
-inline int int_of(std::size_t x) { return static_cast<int>(x); }
 
 // All of a matrix as one sheet.
 inline SheetJob whole_sheet(const MatrixView<const float>& from, Half* to, int rows) {

@@ -11,6 +11,9 @@
 namespace lacuna {
 namespace {
 
+// Coordinates of smaller variance, relative to the first, would be rounding errors of the kernel's values.
+constexpr double kSmallest = 1e-6;
+
 std::vector<float> squared_lengths(MatrixView<const float> A) {
   std::vector<float> lengths(A.rows);
   for (std::size_t i = 0; i < A.rows; ++i)
@@ -66,7 +69,7 @@ KernelMap KernelMap::fit(MatrixView<const float> Z, std::size_t K, std::uint64_t
                           });
   std::size_t kept = 0;
   double total = 0;
-  while (kept < std::min(K, pairs.values.size()) && pairs.values[kept] > 1e-9 * pairs.values[0]) {
+  while (kept < std::min(K, pairs.values.size()) && pairs.values[kept] > kSmallest * pairs.values[0]) {
     total += pairs.values[kept] / static_cast<double>(r);
     ++kept;
   }

@@ -4,14 +4,15 @@
 #include <cmath>
 #include <functional>
 #include <limits>
+#include <list>
 #include <numeric>
 
 #include "base/error.h"
 #include "base/text.h"
 #include "base/threads.h"
 #include "data/moments.h"
+#include "data/observed.h"
 #include "data/principal.h"
-#include "data/reach.h"
 #include "data/squash.h"
 #include "data/strips.h"
 #include "ops/linalg.h"
@@ -20,7 +21,8 @@ namespace lacuna {
 namespace {
 
 constexpr double kRootPower = .25;              // of root-pca
-constexpr std::size_t kKernelDirections = 256;  // of rbf-pca, before the kernel
+constexpr std::size_t kKernelDirections = 256;  // before a kernel
+constexpr std::size_t kSquashes = 2;            // of a view that are in memory at the same time, usually
 
 std::string checked_kind(const std::string& kind, const std::string& where) {
   if (std::find(prepare_kinds().begin(), prepare_kinds().end(), kind) == prepare_kinds().end())
@@ -46,19 +48,6 @@ std::vector<std::string> kinds_of_views(const Dataset& data, const PrepareOption
     result[at] = checked_kind(entry.substr(equals + 1), "prepare-view " + name);
   }
   return result;
-}
-
-// Positions in the data of the instances that view v is fitted on.
-std::vector<std::uint32_t> fitted_rows(const Selection& train, std::size_t v, bool leaky) {
-  std::vector<std::uint32_t> rows;
-  if (leaky) {
-    for (std::size_t i = 0; i < train.data->rows; ++i)
-      if (train.data->has(i, v)) rows.push_back(static_cast<std::uint32_t>(i));
-  } else {
-    for (std::size_t i = 0; i < train.rows.size(); ++i)
-      if (train.has(i, v)) rows.push_back(train.rows[i]);
-  }
-  return rows;
 }
 
 Squash squash_of(const Preparation::ViewMap& map) {
@@ -138,32 +127,6 @@ Csr gather(const Csr& csr, const std::vector<std::uint32_t>& rows, const Squash&
   }
   squash.apply(value.values());
   return {std::move(start), std::move(index), std::move(value), csr.columns};
-}
-
-// Memory for the rows of one view after the other: fresh pages cost more than a pass over them.
-class Room {
- public:
-  MatrixView<float> take(std::size_t rows, std::size_t cols) {
-    if (memory_.cols() < rows * cols) memory_ = Matrix<float>(), memory_ = Matrix<float>(1, rows * cols);
-    return {memory_.data(), rows, cols};
-  }
-
- private:
-  Matrix<float> memory_;
-};
-
-// In rows that are longer than the table's, where products read these faster.
-MatrixView<float> gather(const Table<float>& table, const std::vector<std::uint32_t>& rows,
-                         const Squash& squash, Room& room) {
-  const MatrixView<float> X =
-      room.take(rows.size(), row_stride<float>(table.cols())).columns(0, table.cols());
-  parallel_for(rows.size(), 64, [&](std::size_t begin, std::size_t end) {
-    for (std::size_t r = begin; r < end; ++r) {
-      std::ranges::copy(table.row(rows[r]), X.row(r).begin());
-      squash.apply(X.row(r));
-    }
-  });
-  return X;
 }
 
 void fit_scaling(const View& view, const std::vector<std::uint32_t>& rows, Preparation::ViewMap& map) {
@@ -249,6 +212,19 @@ void project(const Preparation::ViewMap& map, const Selection& selection, std::s
   });
 }
 
+// Projected rows X (n, directions) -> (n, width): the kernel's coordinates, and the linear ones that stay.
+Matrix<float> with_kernel(const Preparation::ViewMap& map, const Matrix<float>& X) {
+  Matrix<float> mapped(X.rows(), map.kernel.columns());
+  map.kernel.apply(X, mapped);
+  if (map.linear == 0) return mapped;
+  Matrix<float> result(X.rows(), map.width());
+  const std::vector<std::size_t> sources = map.sources();
+  for (std::size_t i = 0; i < X.rows(); ++i)
+    for (std::size_t j = 0; j < sources.size(); ++j)
+      result(i, j) = sources[j] < X.cols() ? X(i, sources[j]) : mapped(i, sources[j] - X.cols());
+  return result;
+}
+
 // The image of zero, if it is what most of the view is: Items::common. Some of the rows tell.
 Matrix<float> background(const Preparation::ViewMap& map, const Items& items, std::size_t v) {
   constexpr std::size_t kNarrow = 256, kRows = 64;
@@ -269,53 +245,45 @@ Matrix<float> background(const Preparation::ViewMap& map, const Items& items, st
   return zero;
 }
 
-void centre(const Moments& m, Preparation::ViewMap& map) {
-  for (std::size_t j = 0; j < map.columns; ++j) {
-    const bool constant = !(m.low[j] < m.high[j]);
-    map.shift(0, j) = constant ? m.low[j] : static_cast<float>(m.mean[j]);
-    map.scale(0, j) = constant ? 0.f : 1.f;
-  }
-}
-
 // Sets shift and scale, and finds the directions of the squashed rows.
-Principal directions_of(const View& view, const std::vector<std::uint32_t>& rows, std::size_t K,
-                        const PrepareOptions& options, Preparation::ViewMap& map, Room& room) {
+Principal directions_of(Observed& observed, std::size_t K, const PrepareOptions& options,
+                        Preparation::ViewMap& map) {
   const std::uint64_t seed = options.seed;
+  const View& view = observed.view();
+  const std::vector<std::uint32_t>& rows = observed.rows();
   if (view.sparse()) {
     View gathered;
     gathered.features = gather(std::get<Csr>(view.features), rows, squash_of(map));
     std::vector<std::uint32_t> all(rows.size());
     std::iota(all.begin(), all.end(), 0u);
-    centre(moments(gathered, all), map);
+    centre(moments(gathered, all), map.shift, map.scale);
     return principal_directions(std::get<Csr>(gathered.features), map.shift.row(0), K, seed);
   }
   if (rows.size() * map.columns * sizeof(float) > options.most_bytes) {
-    centre(means_of(ViewStrips(view, rows, squash_of(map))), map);
+    centre(means_of(ViewStrips(view, rows, squash_of(map))), map.shift, map.scale);
     const ViewStrips centred(view, rows, squash_of(map), map.shift.row(0), map.scale.row(0));
     return principal_directions(centred, K, seed);
   }
-  const MatrixView<float> X = gather(std::get<Table<float>>(view.features), rows, squash_of(map), room);
-  centre(means_of(MemoryStrips(X)), map);
-  const auto shift = map.shift.row(0), scale = map.scale.row(0);
-  parallel_for(X.rows, 64, [&](std::size_t begin, std::size_t end) {
-    for (std::size_t i = begin; i < end; ++i) {
-      const auto row = X.row(i);
-      for (std::size_t j = 0; j < row.size(); ++j) row[j] = (row[j] - shift[j]) * scale[j];
-    }
-  });
-  return principal_directions(X, K, seed);
+  CentredRows& centred = observed.centred(squash_of(map));
+  map.shift = centred.shift();
+  map.scale = centred.scale();
+  const MatrixView<const float> X = centred.X();
+  return needs_gram(X.rows, X.cols, K) ? principal_directions(X, centred.gram(), K, seed)
+                                       : principal_directions(X, K, seed);
 }
 
-void fit_projection(const Dataset& data, std::size_t v, const std::vector<std::uint32_t>& rows,
-                    const PrepareOptions& options, Preparation::ViewMap& map, Room& room) {
-  const View& view = data.views[v];
-  const bool kernel = map.kind == "rbf-pca";
-  const Reach reach = reach_of(view, rows);
-  if (map.kind == "log-pca" || kernel) map.log_scale = reach.largest <= 1 ? 100 : 1;
-  if (map.kind == "root-pca" && !reach.two_sided()) map.power = kRootPower;
-  const std::size_t K = kernel ? kKernelDirections : static_cast<std::size_t>(options.components);
-  Principal principal = directions_of(view, rows, K, options, map, room);
+void fit_projection(const Dataset& data, std::size_t v, Observed& observed, const PrepareOptions& options,
+                    Preparation::ViewMap& map) {
+  const std::vector<std::uint32_t>& rows = observed.rows();
+  const bool both = map.kind == "root-rbf-pca", kernel = both || map.kind == "rbf-pca";
+  if (map.kind == "log-pca" || map.kind == "rbf-pca") map.log_scale = observed.reach().largest <= 1 ? 100 : 1;
+  if ((map.kind == "root-pca" || both) && !observed.reach().two_sided()) map.power = kRootPower;
+  const auto components = static_cast<std::size_t>(options.components);
+  const std::size_t K = kernel ? std::max(kKernelDirections, both ? components : 1) : components;
+  Principal principal = directions_of(observed, K, options, map);
   map.directions = std::move(principal.directions);
+  if (both) map.linear = std::min(components, map.directions.cols());
+  const std::size_t used = both ? map.linear : principal.variances.size();  // whose mean variance becomes 1
   double mean = 0;
   for (std::size_t k = 0; k < principal.variances.size(); ++k) {
     const double variance = principal.variances[k], first = principal.variances[0];
@@ -324,7 +292,7 @@ void fit_projection(const Dataset& data, std::size_t v, const std::vector<std::u
         options.whiten > 0 && variance > 0 && !kernel ? std::pow(variance / first, -options.whiten / 2) : 1;
     if (factor != 1)
       for (std::size_t j = 0; j < map.columns; ++j) map.directions(j, k) *= static_cast<float>(factor);
-    mean += variance * factor * factor / static_cast<double>(principal.variances.size());
+    if (k < used) mean += variance * factor * factor / static_cast<double>(used);
   }
   map.residual = principal.residual;
   map.gain = mean > 0 ? static_cast<float>(1 / std::sqrt(mean)) : 0.f;
@@ -339,7 +307,9 @@ void fit_projection(const Dataset& data, std::size_t v, const std::vector<std::u
   }
   Matrix<float> Z(fitted.rows.size(), map.directions.cols());
   project(map, fitted, v, Z);
-  map.kernel = KernelMap::fit(Z, static_cast<std::size_t>(options.components), options.seed);
+  const std::int64_t coordinates =
+      options.kernel_components > 0 ? options.kernel_components : options.components;
+  map.kernel = KernelMap::fit(Z, static_cast<std::size_t>(coordinates), options.seed);
 }
 
 bool projects(const std::string& kind) {
@@ -347,9 +317,9 @@ bool projects(const std::string& kind) {
 }
 
 Preparation::ViewMap fit_view(const Selection& train, std::size_t v, const std::string& kind,
-                              const PrepareOptions& options, Room& room) {
-  const View& view = train.data->views[v];
-  const std::vector<std::uint32_t> rows = fitted_rows(train, v, options.leaky);
+                              const PrepareOptions& options, Observed& observed) {
+  const View& view = observed.view();
+  const std::vector<std::uint32_t>& rows = observed.rows();
   Preparation::ViewMap map;
   map.name = view.name;
   map.kind = kind;
@@ -366,7 +336,7 @@ Preparation::ViewMap fit_view(const Selection& train, std::size_t v, const std::
   if (rows.empty()) {  // a view never seen in training keeps scale 0 and says nothing
     if (projects(map.kind)) map.kind = "zscore";
   } else if (projects(map.kind)) {
-    fit_projection(*train.data, v, rows, options, map, room);
+    fit_projection(*train.data, v, observed, options, map);
   } else {
     fit_scaling(view, rows, map);
   }
@@ -392,13 +362,22 @@ std::vector<int> owners_of_views(const Dataset& data, const Ranks& ranks) {
 }  // namespace
 
 const std::vector<std::string>& prepare_kinds() {
-  static const std::vector<std::string> names = {"none",    "zscore",   "minmax",  "pca",
-                                                 "log-pca", "root-pca", "rbf-pca", "auto"};
+  static const std::vector<std::string> names = {"none",     "zscore",  "minmax",       "pca", "log-pca",
+                                                 "root-pca", "rbf-pca", "root-rbf-pca", "auto"};
   return names;
 }
 
+std::vector<std::size_t> Preparation::ViewMap::sources() const {
+  std::vector<std::size_t> result;
+  for (std::size_t k = 0; k < std::max(linear, kernel.columns()); ++k) {
+    if (k < linear) result.push_back(k);
+    if (k < kernel.columns()) result.push_back(directions.cols() + k);
+  }
+  return result;
+}
+
 PrepareAdvice advise_preparation(const Selection& selection, std::size_t v, std::int64_t components) {
-  return advise(selection.data->views[v], fitted_rows(selection, v, false), components);
+  return advise(selection.data->views[v], Observed(selection, v, false).rows(), components);
 }
 
 void PrepareOptions::declare(Options& options) {
@@ -409,6 +388,10 @@ void PrepareOptions::declare(Options& options) {
       .range(1, 65536)
       .symbol("K");
   options
+      .add("kernel-components", kernel_components,
+           "at most so many coordinates of a Gaussian kernel (of the rbf kinds); 0 = as many as directions")
+      .range(0, 2000);
+  options
       .add("whiten", whiten,
            "whitening of the directions: 0 keeps their variances, 1 makes them equal, between: variance to "
            "the power 1 - whiten")
@@ -418,63 +401,82 @@ void PrepareOptions::declare(Options& options) {
 }
 
 Preparation Preparation::fit(const Selection& train, const PrepareOptions& options, const Ranks& ranks) {
-  const std::vector<std::string> kind = kinds_of_views(*train.data, options);
+  return std::move(fit(train, std::vector{options}, ranks).front());
+}
+
+std::vector<Preparation> Preparation::fit(const Selection& train, const std::vector<PrepareOptions>& forms,
+                                          const Ranks& ranks) {
   const std::vector<int> owners = owners_of_views(*train.data, ranks);
-  Preparation own;
-  Room room;
+  std::vector<std::size_t> views;  // of this rank
   for (std::size_t v = 0; v < owners.size(); ++v)
-    if (owners[v] == ranks.rank()) own.views_.push_back(fit_view(train, v, kind[v], options, room));
+    if (owners[v] == ranks.rank()) views.push_back(v);
+  std::vector<Preparation> own = fit_views(train, forms, views);
   if (ranks.alone()) return own;
-  Tensors file;
-  own.save(file, "");
-  std::vector<Preparation> parts;  // of each rank, its own views in order
-  for (const std::string& text : all_gather(ranks, file.text())) {
-    const auto bytes = std::make_shared<const std::string>(text);
-    parts.push_back(load(Tensors::parse(bytes, std::as_bytes(std::span(*bytes)), "another rank"), ""));
+  std::vector<Preparation> all;
+  for (const Preparation& form : own) {
+    Tensors file;
+    form.save(file, "");
+    std::vector<Preparation> parts;  // of each rank, its own views in order
+    for (const std::string& text : all_gather(ranks, file.text())) {
+      const auto bytes = std::make_shared<const std::string>(text);
+      parts.push_back(load(Tensors::parse(bytes, std::as_bytes(std::span(*bytes)), "another rank"), ""));
+    }
+    Preparation& result = all.emplace_back();
+    std::vector<std::size_t> taken(parts.size());
+    for (const int owner : owners) {
+      const auto r = static_cast<std::size_t>(owner);
+      result.views_.push_back(std::move(parts[r].views_[taken[r]++]));
+    }
   }
-  Preparation result;
-  std::vector<std::size_t> taken(parts.size());
-  for (const int owner : owners) {
-    const auto r = static_cast<std::size_t>(owner);
-    result.views_.push_back(std::move(parts[r].views_[taken[r]++]));
-  }
-  return result;
+  return all;
 }
 
 // Many small views: each thread fits one after the other, because most of a fit is done by one thread. Few or large ones:
-// all threads fit each, in the memory of one.
-std::vector<Preparation> Preparation::fit(const Selection& train, const std::vector<PrepareOptions>& forms,
-                                          const Ranks& ranks) {
+// all threads fit each, and what a view's forms shared is let go of before the next view.
+std::vector<Preparation> Preparation::fit_views(const Selection& train, const std::vector<PrepareOptions>& forms,
+                                                const std::vector<std::size_t>& views) {
   constexpr std::size_t kMostNumbers = std::size_t{1} << 28;  // of views that are at work at the same time
-  const auto& views = train.data->views;
-  const auto count = static_cast<std::size_t>(threads());
-  std::size_t widest = 0;
-  for (const View& view : views) widest = std::max(widest, view.columns());
-  std::vector<Preparation> all(forms.size());
-  if (!ranks.alone() || forms.size() * views.size() < count ||
-      train.rows.size() * widest > kMostNumbers / count) {
-    for (std::size_t f = 0; f < forms.size(); ++f) all[f] = fit(train, forms[f], ranks);
-    return all;
-  }
+  std::size_t columns = 0;
   struct One {
-    std::size_t form, view, work;
+    std::size_t form, at, work;
   };
   std::vector<One> fits;
   std::vector<std::vector<std::string>> kinds;
+  std::vector<Preparation> all(forms.size());
+  for (const std::size_t v : views) columns += train.data->views[v].columns();
   for (std::size_t f = 0; f < forms.size(); ++f) {
     kinds.push_back(kinds_of_views(*train.data, forms[f]));
     all[f].views_.resize(views.size());
-    for (std::size_t v = 0; v < views.size(); ++v)
-      fits.push_back({f, v, views[v].columns() * static_cast<std::size_t>(forms[f].components)});
-  }
-  std::ranges::stable_sort(fits, std::ranges::greater(), &One::work);
-  parallel_for(fits.size(), 1, [&](std::size_t begin, std::size_t end) {
-    Room room;
-    for (std::size_t k = begin; k < end; ++k) {
-      const auto& [f, v, work] = fits[k];
-      all[f].views_[v] = fit_view(train, v, kinds[f][v], forms[f], room);
+    for (std::size_t at = 0; at < views.size(); ++at) {
+      const bool kernel = kinds[f][views[at]] == "rbf-pca";
+      const std::size_t K = kernel ? kKernelDirections : static_cast<std::size_t>(forms[f].components);
+      fits.push_back({f, at, train.data->views[views[at]].columns() * K});
     }
-  });
+  }
+  std::list<Observed> observed;  // per view, and then once more for forms that are fitted on all rows
+  for (const bool leaky : {false, true})
+    for (const std::size_t v : views) observed.emplace_back(train, v, leaky);
+  std::vector<Observed*> of;
+  for (Observed& each : observed) of.push_back(&each);
+  const auto fit_one = [&](const One& one) {
+    const auto& [f, at, work] = one;
+    all[f].views_[at] = fit_view(train, views[at], kinds[f][views[at]], forms[f],
+                                 *of[forms[f].leaky ? views.size() + at : at]);
+  };
+  if (fits.size() >= static_cast<std::size_t>(threads()) &&
+      kSquashes * train.rows.size() * columns <= kMostNumbers) {
+    std::ranges::stable_sort(fits, std::ranges::greater(), &One::work);
+    parallel_for(fits.size(), 1, [&](std::size_t begin, std::size_t end) {
+      for (std::size_t k = begin; k < end; ++k) fit_one(fits[k]);
+    });
+    return all;
+  }
+  std::ranges::stable_sort(fits, std::ranges::less(), &One::at);
+  for (std::size_t k = 0; k < fits.size(); ++k) {
+    fit_one(fits[k]);
+    if (k + 1 == fits.size() || fits[k + 1].at != fits[k].at)
+      for (const std::size_t at : {fits[k].at, views.size() + fits[k].at}) of[at]->let_go();
+  }
   return all;
 }
 
@@ -508,11 +510,9 @@ Items Preparation::apply(const Selection& selection, const std::vector<int>& sou
     Matrix<float> X(n, map.directions.empty() ? map.columns : map.directions.cols());
     if (source[v] >= 0) project(map, selection, from, X);
     if (!map.kernel.empty()) {
-      Matrix<float> mapped(n, map.width());
-      map.kernel.apply(X, mapped);
+      X = with_kernel(map, X);
       for (std::size_t i = 0; i < n; ++i)
-        if (W(i, v) == 0) std::ranges::fill(mapped.row(i), 0.f);
-      X = std::move(mapped);
+        if (W(i, v) == 0) std::ranges::fill(X.row(i), 0.f);
     }
     items.X.emplace_back(std::move(X));
   }

@@ -9,6 +9,8 @@
 //             are common
 //   rbf-pca   as log-pca with 256 directions, then the leading coordinates of a Gaussian kernel
 //             (data/kernel_map.h)
+//   root-rbf-pca  as root-pca, with the leading coordinates of a Gaussian kernel beside those of the directions:
+//             one of each in turn, so that neighbours are alike in rank
 //   auto      chosen by looking at the view; the reason is kept
 // A missing instance is a zero row after preparation, whatever the kind.
 #pragma once
@@ -29,12 +31,13 @@ namespace lacuna {
 const std::vector<std::string>& prepare_kinds();
 
 struct PrepareOptions {
-  std::string kind = "zscore";        // one of the above, for every view
-  std::vector<std::string> per_view;  // "name=kind" for single views
-  std::int64_t components = 96;       // at most so many directions (of the pca kinds)
-  double whiten = 0;                  // of the directions: 0 keeps their variances, 1 makes them equal
-  bool leaky = false;                 // fit on all rows of the data, as the authors' program does (it leaks)
-  std::uint64_t seed = 1;             // start of the iterative solver on large views
+  std::string kind = "zscore";         // one of the above, for every view
+  std::vector<std::string> per_view;   // "name=kind" for single views
+  std::int64_t components = 96;        // at most so many directions (of the pca kinds)
+  std::int64_t kernel_components = 0;  // of the rbf kinds; 0 = as many as directions
+  double whiten = 0;                   // of the directions: 0 keeps their variances, 1 makes them equal
+  bool leaky = false;                  // fit on all rows of the data, as the authors' program does (it leaks)
+  std::uint64_t seed = 1;              // start of the iterative solver on large views
   std::uint64_t most_bytes = ~std::uint64_t{0};  // of a view in memory; a larger one is fitted in passes
   void declare(Options& options);
 };
@@ -57,6 +60,7 @@ class Preparation {
     Matrix<float> shift, scale;      // (1, d_v): x <- (x - shift) * scale, after logarithm or power
     Matrix<float> directions;        // (d_v, K), whitened where asked; empty = no projection
     KernelMap kernel;                // of the projected rows; empty = none
+    std::size_t linear = 0;          // leading directions whose coordinates stay, beside the kernel's
     float gain = 1;                  // factor after the projection
     bool clamp = false;              // to [0, 1], for minmax
     std::vector<float> variances;    // of the kept directions, before whitening and gain
@@ -66,8 +70,11 @@ class Preparation {
       return directions.empty() && kernel.empty() && log_scale == 0 && power == 0;
     }
     std::size_t width() const {
-      return !kernel.empty() ? kernel.columns() : directions.empty() ? columns : directions.cols();
+      return !kernel.empty() ? linear + kernel.columns() : directions.empty() ? columns : directions.cols();
     }
+    // Where a prepared column comes from: k < directions' columns is a direction, any other one of the kernel's
+    // coordinates, counted from there. Of maps with a kernel.
+    std::vector<std::size_t> sources() const;
   };
 
   // Ranks divide the views among them, and every rank gets all maps, with the bits of one process.
@@ -93,6 +100,9 @@ class Preparation {
   static Preparation load(const Tensors& file, const std::string& prefix);
 
  private:
+  // Of the given views alone.
+  static std::vector<Preparation> fit_views(const Selection& train, const std::vector<PrepareOptions>& forms,
+                                            const std::vector<std::size_t>& views);
   std::vector<ViewMap> views_;
 };
 

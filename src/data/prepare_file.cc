@@ -18,6 +18,7 @@ void Preparation::save(Tensors& file, const std::string& prefix) const {
                     {"power", map.power},
                     {"gain", map.gain},
                     {"clamp", map.clamp},
+                    {"linear", map.linear},
                     {"residual", map.residual}});
     const std::string stem = prefix + std::to_string(v) + ".";
     if (!map.scale.empty()) {
@@ -68,6 +69,10 @@ Preparation Preparation::load(const Tensors& file, const std::string& prefix) {
         check(map.directions, "directions", map.columns, 0);
         map.variances = file.floats(stem + "variances");
         map.kernel = KernelMap::load(file, stem + "kernel.", map.directions.cols());
+        map.linear = entry.value("linear", std::size_t{0});
+        if (map.linear > map.directions.cols())
+          fail(Exit::data, "{}: view '{}' keeps {} of {} directions", file.path(), map.name, map.linear,
+               map.directions.cols());
       }
       result.views_.push_back(std::move(map));
     }

@@ -240,19 +240,31 @@ Principal directions_of(const Centred& X, const Matrix<double>* gram, std::size_
 
 }  // namespace
 
+bool needs_gram(std::size_t n, std::size_t d, std::size_t K, double gram_work) {
+  const std::size_t size = std::min(n, d);
+  const double work = static_cast<double>(n * d) * static_cast<double>(size);
+  return size <= kGramSize && (work <= gram_work || size <= kFewDirections * K);
+}
+
+Matrix<double> smaller_gram(MatrixView<const float> X) {
+  Matrix<double> gram(std::min(X.rows, X.cols), std::min(X.rows, X.cols));
+  X.rows < X.cols ? gram_of_rows(X, gram) : gram_of_columns(X, gram);
+  return gram;
+}
+
+Principal principal_directions(MatrixView<const float> X, const Matrix<double>& gram, std::size_t K,
+                               std::uint64_t seed) {
+  return directions_of(DenseTable(X), &gram, K, {.residual = kResidual}, seed);
+}
+
 Principal principal_directions(const Strips& X, std::size_t K, std::uint64_t seed, double gram_work) {
   const MatrixView<const float> whole = X.whole();
-  const std::size_t size = std::min(X.rows(), X.cols());
-  const double work = static_cast<double>(X.rows() * X.cols()) * static_cast<double>(size);
   const bool away = whole.data == nullptr, wide = X.rows() < X.cols();
-  if (size > kGramSize || (work > gram_work && size > kFewDirections * K) || (away && wide))
+  if (!needs_gram(X.rows(), X.cols(), K, gram_work) || (away && wide))
     return directions_of(FloatTable(X), nullptr, K, {kResidual, kGrowth, away ? K : 0}, seed);
-  Matrix<double> gram(size, size);
-  if (!away) {
-    wide ? gram_of_rows(whole, gram) : gram_of_columns(whole, gram);
-    return directions_of(DenseTable(whole), &gram, K, {.residual = kResidual}, seed);
-  }
-  Matrix<double> part(size, size);
+  if (!away) return principal_directions(whole, smaller_gram(whole), K, seed);
+  const std::size_t size = std::min(X.rows(), X.cols());
+  Matrix<double> gram(size, size), part(size, size);
   X.each([&](std::size_t, MatrixView<const float> strip) {
     gram_of_columns(strip, part);
     for (std::size_t i = 0; i < part.values().size(); ++i) gram.values()[i] += part.values()[i];

@@ -39,6 +39,11 @@ inline Principal principal_directions(MatrixView<const float> X, std::size_t K, 
                                       double gram_work = kGramWork) {
   return principal_directions(MemoryStrips(X), K, seed, gram_work);
 }
+// The same for several K in two parts: whether a table (n, d) in memory needs its smaller Gram matrix, and with it.
+bool needs_gram(std::size_t n, std::size_t d, std::size_t K, double gram_work = kGramWork);
+Matrix<double> smaller_gram(MatrixView<const float> X);
+Principal principal_directions(MatrixView<const float> X, const Matrix<double>& gram, std::size_t K,
+                               std::uint64_t seed);
 // The rows of X less `mean` (d).
 Principal principal_directions(const Csr& X, std::span<const float> mean, std::size_t K, std::uint64_t seed);
 

@@ -12,6 +12,7 @@
 #include "data/labels.h"
 #include "data/leaks.h"
 #include "data/mat.h"
+#include "data/names.h"
 #include "data/native_writer.h"
 #include "data/npy.h"
 #include "data/text_file.h"
@@ -107,6 +108,9 @@ void read_label_file(const ReadOptions& options, bool numbered, const std::strin
     one_hot_labels(read_lines(path), labels);
   }
   const std::vector<std::string>& ids = table.ids;
+  if (labels.labels.empty())
+    fail(Exit::data, "{}: was named as the file of labels, and has no column beside its {} ids", path,
+         ids.size());
   data.label_names = labels.label_names;
   if (!ids.empty() && data.ids.empty())
     fail(Exit::data,
@@ -350,7 +354,8 @@ Dataset read_dataset(const std::string& path, const ReadOptions& asked) {
     }
   }
   if (data.name.empty()) data.name = stem_of(path);
-  if (!native)  // a native folder was checked by its own rules
+  data.name = utf8_or_latin1(data.name);  // file systems take any bytes
+  if (!native)                            // a native folder was checked by its own rules
     data.check(path, options.allow_non_finite ? Dataset::Scan::shapes : Dataset::Scan::values);
   check_leaks(data, path, form.read == nullptr);
   return data;

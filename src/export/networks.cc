@@ -81,25 +81,31 @@ Value with_memory(OnnxGraph& graph, const Value& fused, const Value& logits, con
   const Value cosine =
       graph.node("Gemm", {direction, graph.matrix(tensor(weights, "memory.rows"), name + "rows")},
                  name + "cosine", {{"transB", std::int64_t{1}}});
+  const bool old = !weights.has("memory.nearest") || weights.floats("memory.nearest").at(0) == 0;
+  const Value nearest =
+      old ? graph.number(1)
+          : graph.node("ReduceMax", {cosine}, name + "nearest",
+                       {{"axes", std::vector<std::int64_t>{1}}, {"keepdims", std::int64_t{1}}});
   const Value exponent = graph.node(
       "Mul",
-      {graph.node("Sub", {cosine, graph.number(1)}, name + "cosine less 1"), constant("memory.sharpness")},
+      {graph.node("Sub", {cosine, nearest}, name + "cosine less nearest"), constant("memory.sharpness")},
       name + "exponent");
-  const Value nearness = graph.node("Exp", {exponent}, name + "nearness");
+  Value nearness = graph.node("Exp", {exponent}, name + "nearness");
+  if (!old)  // an item without a direction is near to nothing
+    nearness = graph.node("Mul", {nearness, graph.node("Sign", {nearest}, name + "has a direction")},
+                          name + "nearness with a direction");
   const Value total = graph.node("ReduceSum", {nearness, graph.integers({1})}, name + "total",
                                  {{"keepdims", std::int64_t{1}}});
   const Value counted =
       graph.node("MatMul", {nearness, graph.matrix(tensor(weights, "memory.labels"), name + "labels")},
                  name + "counted");
+  const Value prior_weight = old ? graph.number(RowMemory::kOldPrior) : constant("memory.nearest");
   const Value prior = graph.node(
-      "Mul",
-      {graph.row(first_row(weights, "memory.prior"), name + "shares"), graph.number(RowMemory::kPriorWeight)},
-      name + "prior");
-  const Value share = graph.node(
-      "Div",
-      {graph.node("Add", {counted, prior}, name + "counted and prior"),
-       graph.node("Add", {total, graph.number(RowMemory::kPriorWeight)}, name + "total and prior")},
-      name + "share");
+      "Mul", {graph.row(first_row(weights, "memory.prior"), name + "shares"), prior_weight}, name + "prior");
+  const Value share = graph.node("Div",
+                                 {graph.node("Add", {counted, prior}, name + "counted and prior"),
+                                  graph.node("Add", {total, prior_weight}, name + "total and prior")},
+                                 name + "share");
   const Value kept = graph.node("Clip", {share, graph.number(kShareEdge), graph.number(1 - kShareEdge)},
                                 name + "share kept");
   const Value odds =
@@ -132,7 +138,7 @@ Value score(OnnxGraph& graph, const Said& said, const Tensors& weights, const st
 
 // nn/early.h: u = [√(m/k) x_v or 0], one encoder.
 Said early_fusion(OnnxGraph& graph, const std::vector<OnnxView>& views, const std::vector<Value>& prepared,
-                   const Tensors& weights, const OnnxNetwork& network, const std::string& stem) {
+                  const Tensors& weights, const OnnxNetwork& network, const std::string& stem) {
   const Value count = present_count(graph, views, stem);
   const Value factor = graph.node(
       "Sqrt", {graph.node("Div", {graph.number(static_cast<float>(views.size())), count}, stem + "share")},
@@ -150,7 +156,7 @@ Said early_fusion(OnnxGraph& graph, const std::vector<OnnxView>& views, const st
 
 // nn/mtd.h: the mean of the present views' embeddings, in one channel or two.
 Said mean_fusion(OnnxGraph& graph, const std::vector<OnnxView>& views, const std::vector<Value>& prepared,
-                   const Tensors& weights, const OnnxNetwork& network, const std::string& stem) {
+                 const Tensors& weights, const OnnxNetwork& network, const std::string& stem) {
   const Value count = present_count(graph, views, stem);
   const auto channel_mean = [&](const std::string& channel) {
     std::vector<Value> embeddings;
@@ -238,7 +244,14 @@ Value onnx_prepare(OnnxGraph& graph, const OnnxView& view, const Preparation::Vi
   const Value likeness = graph.node("Exp", {exponent}, name + "likeness");
   const Value mapped =
       graph.node("MatMul", {likeness, graph.matrix(kernel.projection, name + "projection")}, name + "mapped");
-  return graph.node("Sub", {mapped, graph.row(kernel.offset.row(0), name + "offset")}, name + "coordinates");
+  const Value coordinates =
+      graph.node("Sub", {mapped, graph.row(kernel.offset.row(0), name + "offset")}, name + "coordinates");
+  if (map.linear == 0) return coordinates;
+  const Value all =
+      graph.node("Concat", {x, coordinates}, name + "linear and kernel", {{"axis", std::int64_t{1}}});
+  std::vector<std::int64_t> order;
+  for (const std::size_t k : map.sources()) order.push_back(static_cast<std::int64_t>(k));
+  return graph.node("Gather", {all, graph.integers(order)}, name + "in turn", {{"axis", std::int64_t{1}}});
 }
 
 Value onnx_scores(OnnxGraph& graph, const std::vector<OnnxView>& views, const std::vector<Value>& prepared,
@@ -250,8 +263,9 @@ Value onnx_scores(OnnxGraph& graph, const std::vector<OnnxView>& views, const st
   const std::string joint = stem + "joint/";  // nn/pair.h: both branches
   const Said early = early_fusion(graph, views, prepared, weights.part("joint."), network, joint);
   const Value sum = graph.node("Add", {mean.logits, early.logits}, joint + "sum");
-  const Said both = {graph.node("Concat", {mean.fused, early.fused}, joint + "fused", {{"axis", std::int64_t{1}}}),
-                     graph.node("Mul", {sum, graph.number(.5f)}, joint + "logits")};
+  const Said both = {
+      graph.node("Concat", {mean.fused, early.fused}, joint + "fused", {{"axis", std::int64_t{1}}}),
+      graph.node("Mul", {sum, graph.number(.5f)}, joint + "logits")};
   return score(graph, both, weights, stem);
 }
 

@@ -9,6 +9,7 @@
 #include "methods/adapt.h"
 #include "methods/all.h"
 #include "methods/network_method.h"
+#include "ops/device.h"
 
 namespace lacuna {
 namespace {
@@ -18,8 +19,11 @@ class C2ae final : public NetworkMethod {
   C2ae() {
     train_options_.epochs = 100;
     train_options_.batch = 100;
+    train_options_.optimiser = Optimiser::rmsprop;
     train_options_.rate = 5e-5;
     train_options_.momentum = .9;
+    train_options_.beta2 = .9;
+    train_options_.epsilon = 1e-12;
     train_options_.weight_decay = 1e-3;
     train_options_.select = "AP";
     train_options_.patience = 30;
@@ -42,12 +46,14 @@ class C2ae final : public NetworkMethod {
         .symbol("η")
         .tunable({"2e-5", "5e-5", "1e-4"});
     o.add("momentum", train_options_.momentum, "momentum").range(0, .999999);
+    o.add("squares", train_options_.beta2, "decay of the gradients' mean square").range(0, .999999);
     o.add("weight-decay", train_options_.weight_decay, "weight decay of the matrices").range(0, 1e3);
     o.add("patience", train_options_.patience, "stop after this many epochs without improvement; 0 = never")
         .range(0, 1e9);
     o.add("select", train_options_.select,
           "which epoch to keep: best AP, best micro-F1 + macro-F1 as its authors do (F1), or the last")
         .choices({"AP", "F1", "last"});
+    declare_precision(o);
   }
   std::vector<Variant> variants() const override {
     return {{"original",
@@ -64,8 +70,11 @@ class C2ae final : public NetworkMethod {
                  d = static_cast<double>(size.columns[0]), h = static_cast<double>(options_.hidden),
                  k = options_.reduction * c;
     const double weights = d * h + h * h + h * k + 2 * (c * h + h * k);
-    return {static_cast<double>(train_options_.epochs) * n * 6 * weights / 20e9,
-            20 * weights + 4 * n * (d + c)};
+    const double epochs = static_cast<double>(train_options_.epochs),
+                 steps = n / static_cast<double>(train_options_.batch),
+                 rate = precision() == Precision::bf16 ? 80e9 : 50e9;
+    return {current_device().cuda ? 20 * weights * steps * epochs / 2e12 : epochs * n * 6 * weights / rate,
+            20 * weights + 4 * n * (d + 2 * c)};
   }
 
   void fit(const Items& train, const Items& val, FitContext& context) override {
@@ -76,7 +85,8 @@ class C2ae final : public NetworkMethod {
 
  protected:
   std::unique_ptr<Network> make_network(const NetworkShape& shape, std::uint64_t seed) const override {
-    return std::make_unique<C2aeNetwork<float>>(options_, shape, seed);
+    return std::make_unique<C2aeNetwork<float>>(options_, shape, seed,
+                                                make_ops(current_device(), precision()));
   }
 
  private:

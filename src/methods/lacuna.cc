@@ -56,13 +56,15 @@ const std::vector<Setting> kBestSettings = {
     {"memory", "auto"},
     // inputs
     {"prepare", "root-pca"},
+    {"kernel-components", "0"},
 };
 
-// Preset `paired`: the settings of `best` with two branches (nn/pair.h). More accurate on large sets, for a quarter more
-// time.
+// Preset `paired`: the settings of `best` with two branches (nn/pair.h) that read two maps of each view. More accurate on
+// large sets, for half as much time again.
 constexpr const char* kPaired = "paired";
 using Changes = std::vector<Setting>;
-const Changes kBranches = {{"fusion", "both"}, {"joint-widths", "1024"}};
+const Changes kBranches = {
+    {"fusion", "both"}, {"joint-widths", "1024"}, {"prepare", "root-rbf-pca"}, {"kernel-components", "160"}};
 
 // Preset `distilled`: the settings of `best`, and what its members change in them. Teachers and students are
 // as different from each other as could be found without being much worse alone (docs/ensembles.md). The students

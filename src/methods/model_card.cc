@@ -16,7 +16,10 @@ std::string preparation_text(const Preparation::ViewMap& view) {
     steps.push_back(
         fmt::format("centred, {} of {} principal directions", view.directions.cols(), view.columns));
     if (!view.kernel.empty())
-      steps.push_back(fmt::format("{} coordinates of a Gaussian kernel", view.kernel.columns()));
+      steps.push_back(fmt::format(
+          "{}{} coordinates of a Gaussian kernel",
+          view.linear > 0 ? fmt::format("the first {} of them beside ", view.linear) : std::string(),
+          view.kernel.columns()));
   } else if (view.clamp) {
     steps.push_back("each column to 0..1");
   } else if (!view.shift.empty()) {

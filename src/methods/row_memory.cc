@@ -25,6 +25,7 @@ constexpr const char* kLabels = "memory.labels";
 constexpr const char* kMemoryPrior = "memory.prior";
 constexpr const char* kSharpness = "memory.sharpness";
 constexpr const char* kWeight = "memory.weight";
+constexpr const char* kNearest = "memory.nearest";
 
 // max(0, z) with length 1; zeros where nothing is positive.
 void direction_of(std::span<const float> z, std::span<float> r) {
@@ -166,6 +167,7 @@ void RowMemory::vote_block(MatrixView<const float> Z, MatrixView<float> votes) c
   const std::size_t k = Z.rows;
   Matrix<float> R(k, rows_.cols()), K(k, rows_.rows());
   std::vector<float> sums(k);
+  const float prior = nearest_ > 0 ? nearest_ : kOldPrior;
   parallel_for(k, 16, [&](std::size_t begin, std::size_t end) {
     for (std::size_t i = begin; i < end; ++i) direction_of(Z.row(i), R.row(i));
   });
@@ -175,8 +177,14 @@ void RowMemory::vote_block(MatrixView<const float> Z, MatrixView<float> votes) c
     linear_forward(R.view(), packed_rows_, {}, false, K.view());
   }
   parallel_for(k, 4, [&](std::size_t begin, std::size_t end) {
-    for (std::size_t i = begin; i < end; ++i)
-      sums[i] = static_cast<float>(row_kernels().likeness(K.cols(), sharpness_, K.row(i).data()));
+    for (std::size_t i = begin; i < end; ++i) {
+      const float origin = nearest_ > 0 ? std::ranges::max(K.row(i)) : 1;
+      if (origin > 0) {
+        sums[i] = static_cast<float>(row_kernels().likeness(K.cols(), sharpness_, origin, K.row(i).data()));
+      } else {  // an item without a direction is near to nothing
+        std::ranges::fill(K.row(i), 0.f);
+      }
+    }
   });
   if (packed_labels_.empty()) {
     linear_forward(K, labels_, {}, false, Precision::f32, votes);
@@ -186,7 +194,7 @@ void RowMemory::vote_block(MatrixView<const float> Z, MatrixView<float> votes) c
   parallel_for(k, 16, [&](std::size_t begin, std::size_t end) {
     for (std::size_t i = begin; i < end; ++i)
       for (std::size_t j = 0; j < votes.cols; ++j)
-        votes(i, j) = log_odds((votes(i, j) + kPriorWeight * prior_(0, j)) / (sums[i] + kPriorWeight));
+        votes(i, j) = log_odds((votes(i, j) + prior * prior_(0, j)) / (sums[i] + prior));
   });
 }
 
@@ -204,6 +212,7 @@ void RowMemory::save(Tensors& file) const {
   file.put(kMemoryPrior, prior_.view());
   file.put(kSharpness, std::span(&sharpness_, 1));
   file.put(kWeight, std::span(&weight_, 1));
+  file.put(kNearest, std::span(&nearest_, 1));
 }
 
 RowMemory RowMemory::load(const Tensors& file, std::size_t size, std::size_t labels, Precision precision) {
@@ -226,6 +235,10 @@ RowMemory RowMemory::load(const Tensors& file, std::size_t size, std::size_t lab
     fail(Exit::data, "{}: '{}' and '{}' are not one positive number each", file.path(), kSharpness, kWeight);
   memory.sharpness_ = sharpness[0];
   memory.weight_ = weight[0];
+  const std::vector<float> nearest = file.has(kNearest) ? file.floats(kNearest) : std::vector<float>{0};
+  if (nearest.size() != 1 || !(nearest[0] >= 0) || !std::isfinite(nearest[0]))
+    fail(Exit::data, "{}: '{}' is not one number from 0 on", file.path(), kNearest);
+  memory.nearest_ = nearest[0];
   memory.settle(precision);
   return memory;
 }

@@ -1,11 +1,12 @@
 // A memory of the training rows, beside a network. After training, an item looks at the training rows in the space
 // that the classifier reads (nn/network.h), and those near it vote for their labels:
 //   r = max(0, z) / |max(0, z)|           directions of fused vectors
-//   k_j = exp(τ (r·r_j - 1))              how near row j is; τ is --memory-sharpness
-//   v = (Σ_j k_j t_j + .3 π) / (Σ_j k_j + .3)
+//   k_j = exp(τ (r·r_j - max_i r·r_i))    how near row j is, beside the nearest; τ is --memory-sharpness
+//   v = (Σ_j k_j t_j + π) / (Σ_j k_j + 1)
 //   logit ← (logit + w logit(v)) / (1 + w)
 // t_j are the labels of row j: known ones as they are, unknown ones by the network's own probability. π are the
-// labels' shares in training. Dividing by 1 + w changes no order and keeps a score a probability; with w = 0 the
+// labels' shares in training, which count as one more row, as near as the nearest. Models of older versions have 1 instead
+// of the maximum, and .3 π. Dividing by 1 + w changes no order and keeps a score a probability; with w = 0 the
 // network speaks alone.
 //
 // The weight w (`--memory auto`) is chosen on validation rows by the rule of methods/weight_choice.h. Where w is 0
@@ -30,7 +31,7 @@ namespace lacuna {
 
 struct MemoryOptions {
   std::string use = "off";    // auto: weight by validation; off; or the weight itself
-  double sharpness = 20;      // τ
+  double sharpness = 25;      // τ
   std::int64_t rows = 20000;  // kept at most
 
   void declare(Options& options);
@@ -56,7 +57,7 @@ nlohmann::json memory_of(const Method& method);  // null where it is no such met
 
 class RowMemory {
  public:
-  static constexpr float kPriorWeight = .3f;  // of π, in rows as near as can be
+  static constexpr float kOldPrior = .3f;     // rows that π counts as in older versions
   static constexpr float kShortest = 1e-12f;  // a vector that is shorter has no direction
 
   RowMemory() = default;
@@ -86,7 +87,8 @@ class RowMemory {
   Matrix<float> rows_;    // (n, d_e): r_j
   Matrix<float> labels_;  // (n, c): t_j
   Matrix<float> prior_;   // (1, c): π
-  float sharpness_ = 20, weight_ = 0;
+  float sharpness_ = 25, weight_ = 0;
+  float nearest_ = 1;                          // rows that π counts as; 0: as in older versions
   Matrix<float> columns_;                      // (d_e, n): rows_ turned, with f32
   PackedWeights packed_rows_, packed_labels_;  // with bf16
 };

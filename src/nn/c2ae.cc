@@ -3,34 +3,11 @@
 #include <algorithm>
 #include <cassert>
 #include <cmath>
+#include <numeric>
 
 #include "base/error.h"
-#include "ops/gemm.h"
-#include "ops/gemm_reference.h"
-#include "ops/scalar.h"
 
 namespace lacuna {
-namespace {
-
-constexpr double kSlope = .1;               // of leaky ReLU below 0
-constexpr std::size_t kPredictRows = 1024;  // a prediction works on blocks of so many rows
-
-void multiply_any(MatrixView<const float> A, MatrixView<const float> B, Transpose transpose,
-                  MatrixView<float> C) {
-  multiply(A, B, transpose, false, C);
-}
-void multiply_any(MatrixView<const double> A, MatrixView<const double> B, Transpose transpose,
-                  MatrixView<double> C) {
-  reference::multiply<double>(A, B, transpose, false, C);
-}
-
-template <class T>
-MatrixView<T> shaped(Matrix<T>& memory, std::size_t rows, std::size_t cols) {
-  assert(rows * cols <= memory.cols());
-  return {memory.data(), rows, cols};
-}
-
-}  // namespace
 
 void C2aeOptions::declare(Options& o) {
   o.add("reduction", reduction, "width of the common space, relative to the number of labels")
@@ -44,23 +21,22 @@ void C2aeOptions::declare(Options& o) {
       .tunable({"0.1", "0.5", "1", "2", "5", "10"});
   o.add("margin", margin, "steepness of the ranking loss").range(1e-3, 1e3);
   o.add("rate-decay", rate_decay, "factor on the learning rate per epoch").range(.01, 1);
-  o.add("squares", squares, "decay of the running mean of squared gradients").range(0, .999999);
 }
 
 template <class T>
-C2aeNetwork<T>::C2aeNetwork(const C2aeOptions& options, const NetworkShape& shape, std::uint64_t seed)
+C2aeNetwork<T>::C2aeNetwork(const C2aeOptions& options, const NetworkShape& shape, std::uint64_t seed,
+                            std::unique_ptr<Ops<T>> ops)
     : options_(options),
       shape_(shape),
       width_(std::max<std::size_t>(
           1, static_cast<std::size_t>(std::lround(options.reduction * static_cast<double>(shape.labels))))),
-      ops_(make_reference_ops<T>()) {
+      ops_(std::move(ops)) {
   if (shape_.columns.size() != 1)
     fail(Exit::usage, "C2AE learns from one view, there are {}", shape_.columns.size());
   const auto h = static_cast<std::size_t>(options_.hidden);
-  features_ = add_path("features", {shape_.columns[0], h, h, width_}, Activation::centred, true);
-  decoder_ = add_path("decoder", {width_, h, shape_.labels}, Activation::sigmoid, true);
-  if (!shape_.prediction_only)
-    labels_ = add_path("labels", {shape_.labels, h, width_}, Activation::centred, false);
+  features_ = add_path("features", {shape_.columns[0], h, h, width_}, true);
+  decoder_ = add_path("decoder", {width_, h, shape_.labels}, true);
+  if (!shape_.prediction_only) labels_ = add_path("labels", {shape_.labels, h, width_}, false);
   if (shape_.most_parameters > 0 && parameters() > shape_.most_parameters)
     fail(Exit::data, "the settings ask for {} parameters, the model file holds {} numbers", parameters(),
          shape_.most_parameters);
@@ -71,237 +47,187 @@ C2aeNetwork<T>::C2aeNetwork(const C2aeOptions& options, const NetworkShape& shap
 
 template <class T>
 auto C2aeNetwork<T>::add_path(const std::string& name, const std::vector<std::size_t>& widths,
-                              Activation last, bool for_prediction) -> Path {
+                              bool for_prediction) -> Path {
   Path path;
-  for (std::size_t l = 0; l + 1 < widths.size(); ++l) {
-    const std::string layer = name + "." + std::to_string(l);
-    const std::uint32_t W = parameters_.add(layer + ".weight", widths[l], widths[l + 1],
-                                            {.decay = true, .for_prediction = for_prediction});
-    const std::uint32_t b = parameters_.add(layer + ".bias", 1, widths[l + 1],
-                                            {.decay = false, .for_prediction = for_prediction});
-    path.push_back({W, b, widths[l], widths[l + 1], l + 2 < widths.size() ? Activation::leaky : last});
-  }
+  for (std::size_t l = 0; l + 1 < widths.size(); ++l)
+    path.emplace_back().add(parameters_, name + "." + std::to_string(l), widths[l], widths[l + 1],
+                            for_prediction);
   return path;
 }
 
 // Hidden layers: weights U(±.01), biases U(0, .1). Sigmoid layers: U(±4 √(6 / (in + out))), biases 0.
 template <class T>
 void C2aeNetwork<T>::initialise(const Path& path, std::uint64_t seed) {
-  for (const Layer& layer : path) {
-    const bool hidden = layer.activation == Activation::leaky;
+  for (const Linear<T>& layer : path) {
+    const bool hidden = &layer != &path.back();
     parameters_.draw_uniform(*ops_, layer.W, seed,
                              hidden ? .01 : 4 * std::sqrt(6. / static_cast<double>(layer.in + layer.out)));
-    if (!hidden) continue;
-    parameters_.draw_uniform(*ops_, layer.b, seed, .05, .05);
+    if (hidden) parameters_.draw_uniform(*ops_, layer.b, seed, .05, .05);
   }
 }
 
 template <class T>
-MatrixView<const T> C2aeNetwork<T>::forward(const Path& path, MatrixView<const T> X, Outputs& outputs,
-                                            bool averaged) const {
+auto C2aeNetwork<T>::outputs(const Path& path, std::size_t rows) const -> Outputs {
+  Outputs all;
+  for (const Linear<T>& layer : path) all.emplace_back(*ops_, rows, layer.out);
+  return all;
+}
+
+template <class T>
+MatrixView<T> C2aeNetwork<T>::forward(const Path& path, MatrixView<const T> X, const Form* X_form,
+                                      bool learning, Outputs& outputs) const {
   MatrixView<const T> input = X;
+  MatrixView<T> Y;
   for (std::size_t l = 0; l < path.size(); ++l) {
-    const Layer& layer = path[l];
-    const MatrixView<T> Y = outputs[l].view().top(X.rows);
-    multiply_any(input, averaged ? parameters_.predictor(layer.W) : parameters_.value(layer.W),
-                 Transpose::none, Y);
-    const auto b = averaged ? parameters_.predictor(layer.b) : parameters_.value(layer.b);
-    for (std::size_t i = 0; i < Y.rows; ++i)
-      for (std::size_t j = 0; j < Y.cols; ++j) {
-        const T x = Y(i, j) + b(0, j);
-        Y(i, j) = layer.activation == Activation::leaky     ? (x > 0 ? x : T(kSlope) * x)
-                  : layer.activation == Activation::sigmoid ? sigmoid_of(x)
-                                                            : sigmoid_of(x) - T(.5);
-      }
+    Y = outputs[l].take(X.rows, path[l].out);
+    ForwardJob<T> job = learning ? path[l].forward(parameters_, input, false, Y)
+                                 : path[l].predict(parameters_, input, false, Y);
+    if (l == 0) job.X_form = X_form;
+    ops_->linear_forward({&job, 1});
+    if (l + 1 < path.size()) ops_->activate_forward(Activation::leaky, Y, Y);
     input = Y;
   }
-  return input;
+  return Y;
 }
 
 template <class T>
-void C2aeNetwork<T>::backward(const Path& path, MatrixView<const T> X, const Outputs& outputs,
-                              MatrixView<T> dY, const UpdateRule& rule, double rate, MatrixView<T> dX) {
-  MatrixView<T> gradient = dY;
+void C2aeNetwork<T>::backward(const Path& path, MatrixView<const T> X, const Form* X_form,
+                              const Outputs& outputs, MatrixView<const T> dY, const UpdateRule& rule,
+                              MatrixView<T> dX) {
+  MatrixView<const T> gradient = dY;
   for (std::size_t l = path.size(); l-- > 0;) {
-    const Layer& layer = path[l];
-    const MatrixView<const T> Y = outputs[l].view().top(X.rows),
-                              input = l > 0 ? outputs[l - 1].view().top(X.rows) : X;
-    for (std::size_t i = 0; i < Y.rows; ++i)
-      for (std::size_t j = 0; j < Y.cols; ++j) {
-        const T y = layer.activation == Activation::centred ? Y(i, j) + T(.5) : Y(i, j);
-        gradient(i, j) *= layer.activation == Activation::leaky ? (y > 0 ? T(1) : T(kSlope)) : y * (1 - y);
-      }
-    const MatrixView<T> below = l > 0 ? shaped(scratch_[l % 2], X.rows, layer.in) : dX;
-    if (!below.empty()) multiply_any(gradient, parameters_.value(layer.W), Transpose::right, below);
-    const MatrixView<T> dW = shaped(gradient_, layer.in, layer.out), db = shaped(bias_, 1, layer.out);
-    multiply_any(input, gradient, Transpose::left, dW);
-    std::ranges::fill(db.row(0), T(0));
-    for (std::size_t i = 0; i < gradient.rows; ++i)
-      for (std::size_t j = 0; j < gradient.cols; ++j) db(0, j) += gradient(i, j);
-    update(layer.W, dW, rule, rate);
-    update(layer.b, db, rule, rate);
+    const Linear<T>& layer = path[l];
+    const MatrixView<const T> input = l > 0 ? outputs[l - 1].take(X.rows, layer.in) : X;
+    const MatrixView<T> below = l > 0 ? scratch_.buffers[l % 2].take(X.rows, layer.in) : dX;
+    BackwardJob<T> job = layer.backward(parameters_, input, gradient, false, below);
+    if (l == 0) job.X_form = X_form;
+    ops_->linear_backward({&job, 1}, rule);
+    if (l > 0) ops_->activate_backward(Activation::leaky, input, below);
     gradient = below;
   }
 }
 
-// v <- ρ v + (1-ρ) g² (the first step: v = g²), δ <- μ δ - η g/√v, w <- w + δ.
 template <class T>
-void C2aeNetwork<T>::update(std::uint32_t id, MatrixView<const T> gradient, const UpdateRule& rule,
-                            double rate) {
-  const ParameterView<T> p = parameters_.view(id);
-  const T decay = p.decay ? static_cast<T>(rule.weight_decay) : T(0), rho = static_cast<T>(options_.squares);
-  const bool plain = rule.rate == 1 && rule.momentum == 0;
-  for (std::size_t i = 0; i < gradient.rows; ++i)
-    for (std::size_t j = 0; j < gradient.cols; ++j) {
-      T &w = p.value(i, j), &delta = p.first(i, j), &v = p.second(i, j);
-      const T g = gradient(i, j) + decay * w;
-      if (plain) {
-        w -= g;
-        continue;
-      }
-      v = rule.step <= 1 ? g * g : rho * v + (1 - rho) * g * g;
-      const T direction = v > 0 ? g / std::sqrt(v) : T(0);
-      delta = static_cast<T>(rule.momentum) * delta - static_cast<T>(rate) * direction;
-      w += delta;
-      if (!p.mean.empty()) {
-        T& mean = p.mean(i, j);
-        mean = static_cast<T>(rule.average) * mean + static_cast<T>(1 - rule.average) * w;
-      }
-    }
-}
-
-template <class T>
-void C2aeNetwork<T>::reserve(std::size_t rows) {
+void C2aeNetwork<T>::reserve(const Items& items, std::size_t rows) {
   if (capacity_ >= rows) return;
   capacity_ = rows;
-  X_ = Matrix<T>(rows, shape_.columns[0]);
-  code_ = Matrix<T>(rows, shape_.labels);
-  dP_ = Matrix<T>(rows, shape_.labels);
-  for (auto* matrix : {&dA_, &dE_}) *matrix = Matrix<T>(rows, width_);
-  gram_ = Matrix<T>(width_, width_);
-  const auto outputs = [&](const Path& path) {
-    Outputs all;
-    for (const Layer& layer : path) all.emplace_back(rows, layer.out);
-    return all;
-  };
-  A_ = outputs(features_);
-  E_ = outputs(labels_);
-  P_ = outputs(decoder_);
-  std::size_t widest = 0, largest = 0;
-  for (const Path* path : {&features_, &labels_, &decoder_})
-    for (const Layer& layer : *path) {
-      widest = std::max({widest, layer.in, layer.out});
-      largest = std::max(largest, layer.in * layer.out);
-    }
-  gradient_ = Matrix<T>(1, largest);
-  bias_ = Matrix<T>(1, widest);
-  for (auto& matrix : scratch_) matrix = Matrix<T>(1, rows * widest);
+  const Engine& engine = *ops_;
+  X_ = Buffer<T>(engine, rows, shape_.columns[0]);
+  if (!items.background(0).empty()) X_form_ = ops_->input_form(rows, shape_.columns[0]);
+  for (auto* buffer : {&code_, &dlogits_}) *buffer = Buffer<T>(engine, rows, shape_.labels);
+  for (auto* buffer : {&dA_, &dE_}) *buffer = Buffer<T>(engine, rows, width_);
+  A_ = outputs(features_, rows);
+  E_ = outputs(labels_, rows);
+  P_ = outputs(decoder_, rows);
+  scratch_ = PingPong<T>(*ops_, rows, static_cast<std::size_t>(options_.hidden));
+  if (!tally_.ready()) tally_.reserve(engine, 1);
 }
 
+// Known positives +1/p, known negatives -1/q, unknown 0; with complete labels the labels themselves.
 template <class T>
-double C2aeNetwork<T>::add_orthogonal(MatrixView<const T> A, MatrixView<T> dA) {
-  multiply_any(A, A, Transpose::left, gram_);
-  double value = 0;
-  for (std::size_t k = 0; k < width_; ++k) gram_(k, k) -= T(1);
-  for (const T g : gram_.values()) value += static_cast<double>(g) * static_cast<double>(g);
-  const MatrixView<T> product = shaped(scratch_[0], A.rows, width_);
-  multiply_any(A, gram_, Transpose::none, product);
-  for (std::size_t i = 0; i < A.rows; ++i)
-    for (std::size_t k = 0; k < width_; ++k)
-      dA(i, k) += static_cast<T>(4 * options_.orthogonal) * product(i, k);
-  return options_.orthogonal * value;
+RowSource C2aeNetwork<T>::codes(const Items& items) {
+  if (coded_ != &items) {
+    Matrix<float> codes(items.rows(), items.labels());
+    items.for_rows([&](std::size_t begin, std::size_t end) {
+      for (std::size_t i = begin; i < end; ++i) {
+        float positive = 0, known = 0;
+        for (std::size_t j = 0; j < items.labels(); ++j)
+          if (items.G(i, j) != 0) known += 1, positive += items.Y(i, j);
+        for (std::size_t j = 0; j < items.labels(); ++j)
+          codes(i, j) = options_.complete     ? items.Y(i, j)
+                        : items.G(i, j) == 0  ? 0.f
+                        : items.Y(i, j) > .5f ? 1 / positive
+                                              : -1 / (known - positive);
+      }
+    });
+    codes_ = EngineMatrix<float>(*ops_, codes.rows(), codes.cols());
+    upload<float>(*ops_, codes, codes_);
+    coded_ = &items;
+  }
+  return RowSource(std::as_const(codes_).view());
 }
 
 template <class T>
 Losses C2aeNetwork<T>::step(const Batch& batch, const UpdateRule& rule) {
+  start(batch, rule);
+  return finish();
+}
+
+template <class T>
+void C2aeNetwork<T>::start(const Batch& batch, const UpdateRule& rule) {
+  assert(!shape_.prediction_only && batch.items->views() == 1);
   const Items& items = *batch.items;
-  const std::size_t b = batch.rows.size(), c = shape_.labels;
-  reserve(b);
-  const MatrixView<T> X = X_.view().top(b), code = code_.view().top(b);
-  // Label code: known positives +1/p, known negatives -1/q, unknown 0; with complete labels the labels themselves.
-  for (std::size_t i = 0; i < b; ++i) {
-    const std::uint32_t row = batch.rows[i];
-    std::ranges::transform(items.X[0].row(row), X.row(i).begin(), [](float x) { return static_cast<T>(x); });
-    double positive = 0, known = 0;
-    for (std::size_t j = 0; j < c; ++j)
-      if (items.G(row, j) != 0) known += 1, positive += static_cast<double>(items.Y(row, j));
-    for (std::size_t j = 0; j < c; ++j)
-      code(i, j) = options_.complete       ? static_cast<T>(items.Y(row, j))
-                   : items.G(row, j) == 0  ? T(0)
-                   : items.Y(row, j) > .5f ? static_cast<T>(1 / positive)
-                                           : static_cast<T>(-1 / (known - positive));
-  }
-  const MatrixView<const T> A = forward(features_, X, A_, false), E = forward(labels_, code, E_, false),
-                            P = forward(decoder_, E, P_, false);
+  const std::size_t b = batch.rows.size();
+  reserve(items, b);
+  const auto turn = ops_->turn();
+  tally_.begin();
+  double* const correlation_value = tally_.add("correlation", 1);
+  double* const ranking_value = tally_.add("ranking", options_.alpha);
 
-  // Ranking. exp(-μ(P_j - P_l)) is a product, so the sums over pairs are sums over labels.
-  const MatrixView<T> dP = dP_.view().top(b), dA = dA_.view().top(b), dE = dE_.view().top(b);
-  double ranking = 0;
-  for (std::size_t i = 0; i < b; ++i) {
-    const std::uint32_t row = batch.rows[i];
-    double low = 0, high = 0, positives = 0,
-           negatives = 0;  // Σ e^{-μP} over positives, Σ e^{μP} over negatives
-    const double mu = options_.margin;
-    for (std::size_t j = 0; j < c; ++j) {
-      dP(i, j) = 0;
-      if (items.G(row, j) == 0) continue;
-      const bool positive = items.Y(row, j) > .5f;
-      (positive ? positives : negatives) += 1;
-      (positive ? low : high) += std::exp((positive ? -mu : mu) * static_cast<double>(P(i, j)));
-    }
-    if (positives == 0 || negatives == 0) continue;
-    const double pairs = positives * negatives;
-    ranking += low * high / (pairs * mu);
-    for (std::size_t j = 0; j < c; ++j) {
-      if (items.G(row, j) == 0) continue;
-      const double p = static_cast<double>(P(i, j));
-      const double slope = items.Y(row, j) > .5f ? -std::exp(-mu * p) * high : std::exp(mu * p) * low;
-      dP(i, j) = static_cast<T>(options_.alpha * slope / pairs);
-    }
-  }
-  // Correlation.
-  double distance = 0;
-  for (std::size_t i = 0; i < b; ++i)
-    for (std::size_t k = 0; k < width_; ++k) {
-      const T difference = A(i, k) - E(i, k);
-      distance += static_cast<double>(difference) * static_cast<double>(difference);
-      dA(i, k) = 2 * difference;
-    }
-  const double orthogonal_A = add_orthogonal(A, dA);
-  const double rate = rule.rate * std::pow(options_.rate_decay, static_cast<double>(batch.epoch));
-  backward(decoder_, E, P_, dP, rule, rate, dE);
-  for (std::size_t i = 0; i < b; ++i)
-    for (std::size_t k = 0; k < width_; ++k) dE(i, k) -= 2 * (A(i, k) - E(i, k));
-  const double orthogonal_E = add_orthogonal(E, dE);
-  backward(features_, X, A_, dA, rule, rate, {});
-  backward(labels_, code, E_, dE, rule, rate, {});
+  parcel_.clear();
+  const auto rows_piece = parcel_.put(batch.rows);
+  parcel_.send(*ops_);
+  const auto rows = parcel_.at(rows_piece);
+  const MatrixView<T> X = X_.take(b, shape_.columns[0]), code = code_.take(b, shape_.labels);
+  const GatherJob<T> gathers[] = {{.source = items.rows_on(*ops_, 0),
+                                   .rows = rows,
+                                   .background = items.background_on(*ops_, 0),
+                                   .out = X,
+                                   .form = X_form_.get()},
+                                  {.source = codes(items), .rows = rows, .out = code}};
+  ops_->gather(gathers);
 
-  Losses losses;
-  const double correlation = distance + orthogonal_A + orthogonal_E;
-  losses.add("total", correlation + options_.alpha * ranking);
-  losses.add("correlation", correlation);
-  losses.add("ranking", ranking);
-  return losses;
+  const MatrixView<T> A = forward(features_, X, X_form_.get(), true, A_),
+                      E = forward(labels_, code, nullptr, true, E_);
+  ops_->activate_forward(Activation::centred, A, A);
+  ops_->activate_forward(Activation::centred, E, E);
+  const MatrixView<T> logits = forward(decoder_, E, nullptr, true, P_);
+
+  const MatrixView<T> dA = dA_.take(b, width_), dE = dE_.take(b, width_),
+                      dlogits = dlogits_.take(b, shape_.labels);
+  UpdateRule own = rule;
+  own.rate *= std::pow(options_.rate_decay, static_cast<double>(batch.epoch));
+  ops_->ranking_loss(logits, {items.Y_on(*ops_), items.G_on(*ops_), rows}, options_.margin, options_.alpha,
+                     dlogits, ranking_value);
+  backward(decoder_, E, nullptr, P_, dlogits, own, dE);
+  ops_->zero(dA);
+  ops_->agreement_loss(A, E, options_.orthogonal, 1, dA, dE, correlation_value);
+  ops_->activate_backward(Activation::centred, A, dA);
+  ops_->activate_backward(Activation::centred, E, dE);
+  backward(features_, X, X_form_.get(), A_, dA, own, {});
+  backward(labels_, code, nullptr, E_, dE, own, {});
+  tally_.end();
 }
 
 template <class T>
 void C2aeNetwork<T>::predict(const Items& items, MatrixView<T> scores) const {
-  const std::size_t most = std::min(kPredictRows, items.rows());
-  const auto outputs = [&](const Path& path) {
-    Outputs all;
-    for (const Layer& layer : path) all.emplace_back(most, layer.out);
-    return all;
-  };
-  Outputs A = outputs(features_), P = outputs(decoder_);
-  Matrix<T> X(most, shape_.columns[0]);
-  for (std::size_t begin = 0; begin < items.rows(); begin += kPredictRows) {
-    const std::size_t count = std::min(kPredictRows, items.rows() - begin);
-    for (std::size_t i = 0; i < count; ++i)
-      std::ranges::transform(items.X[0].row(begin + i), X.row(i).begin(),
-                             [](float x) { return static_cast<T>(x); });
-    const MatrixView<const T> out =
-        forward(decoder_, forward(features_, std::as_const(X).view().top(count), A, true), P, true);
-    for (std::size_t i = 0; i < count; ++i) std::ranges::copy(out.row(i), scores.row(begin + i).begin());
+  const auto turn = ops_->turn();
+  const std::size_t most = std::min(ops_->blocks().rows, items.rows()), d = shape_.columns[0];
+  Outputs A = outputs(features_, most), P = outputs(decoder_, most);
+  Buffer<T> X(*ops_, most, d);
+  const FormPointer X_form = ops_->input_form(most, d);
+  std::vector<std::uint32_t> rows(most);
+  Parcel parcel;
+  for (std::size_t begin = 0; begin < items.rows(); begin += most) {
+    const std::size_t count = std::min(most, items.rows() - begin);
+    std::iota(rows.begin(), rows.end(), static_cast<std::uint32_t>(begin));
+    parcel.clear();
+    const auto piece = parcel.put(std::span<const std::uint32_t>(rows).first(count));
+    parcel.send(*ops_);
+    const MatrixView<T> input = X.take(count, d);
+    const GatherJob<T> gather{.source = items.rows_on(*ops_, 0),
+                              .rows = parcel.at(piece),
+                              .background = items.background_on(*ops_, 0),
+                              .out = input,
+                              .form = X_form.get(),
+                              .reader = parameters_.settled(features_[0].W)};
+    ops_->gather({&gather, 1});
+    const MatrixView<T> embedded = forward(features_, input, X_form.get(), false, A);
+    ops_->activate_forward(Activation::centred, embedded, embedded);
+    const MatrixView<T> out = forward(decoder_, embedded, nullptr, false, P);
+    ops_->activate_forward(Activation::sigmoid, out, out);
+    download<T>(*ops_, out, scores.slice(begin, count));
+    items.leave(begin, count);
   }
 }
 

@@ -11,8 +11,11 @@
 #include <vector>
 
 #include "base/options.h"
+#include "nn/layers.h"
 #include "nn/network.h"
 #include "nn/parameters.h"
+#include "nn/tally.h"
+#include "ops/ops.h"
 
 namespace lacuna {
 
@@ -23,49 +26,44 @@ struct C2aeOptions {
   double alpha = .5;        // α
   double margin = 5;        // μ
   double rate_decay = .98;  // factor on the learning rate an epoch
-  double squares = .9;      // decay of the mean square of the gradient
-  bool complete = false;    // every label is known: the label code is 0 and 1 (not a setting; the data say it)
+  bool complete = false;  // every label is known: the label code is 0 and 1 (not a setting; the data say it)
   void declare(Options& options);
 };
 
 template <class T>
 class C2aeNetwork final : public BasicNetwork<T> {
  public:
-  C2aeNetwork(const C2aeOptions& options, const NetworkShape& shape, std::uint64_t seed);
+  C2aeNetwork(const C2aeOptions& options, const NetworkShape& shape, std::uint64_t seed,
+              std::unique_ptr<Ops<T>> ops);
 
-  // Gradients are divided by their running root mean square before momentum; so `second` is always kept.
-  void keep(OptimiserState state) override { parameters_.keep(*ops_, {.second = true, .mean = state.mean}); }
-  // Of the rule: rate, momentum, weight decay, average and step. The optimiser's kind is this network's own,
-  // unless the rule has rate 1 and momentum 0: then gradients are subtracted as they are, for gradient
-  // checks.
+  void keep(OptimiserState state) override { parameters_.keep(*ops_, state); }
   Losses step(const Batch& batch, const UpdateRule& rule) override;
+  void start(const Batch& batch, const UpdateRule& rule) override;
+  Losses finish() override { return tally_.read(); }
+  const Engine& engine() const override { return *ops_; }
   void predict(const Items& items, MatrixView<T> scores) const override;
+  void settle() override { parameters_.settle(*ops_); }
   void visit(typename BasicNetwork<T>::Visitor visitor) override { parameters_.visit(visitor); }
   void visit_buffers(typename BasicNetwork<T>::BufferVisitor) override {}
   std::uint64_t parameters() const override { return parameters_.count(false); }
   std::uint64_t parameters_for_prediction() const override { return parameters_.count(true); }
 
  private:
-  enum class Activation { leaky, sigmoid, centred };
-  struct Layer {
-    std::uint32_t W, b;
-    std::size_t in, out;
-    Activation activation;
-  };
-  using Path = std::vector<Layer>;
-  using Outputs = std::vector<Matrix<T>>;  // of each layer, sized for the largest batch
+  using Path = std::vector<Linear<T>>;     // with a leaky ReLU between two of them
+  using Outputs = std::vector<Buffer<T>>;  // of each layer, after its activation; of the last one before
 
-  Path add_path(const std::string& name, const std::vector<std::size_t>& widths, Activation last,
-                bool for_prediction);
+  Path add_path(const std::string& name, const std::vector<std::size_t>& widths, bool for_prediction);
   void initialise(const Path& path, std::uint64_t seed);
-  MatrixView<const T> forward(const Path& path, MatrixView<const T> X, Outputs& outputs, bool averaged) const;
-  // dY is destroyed; dX is written unless it is empty.
-  void backward(const Path& path, MatrixView<const T> X, const Outputs& outputs, MatrixView<T> dY,
-                const UpdateRule& rule, double rate, MatrixView<T> dX);
-  void update(std::uint32_t id, MatrixView<const T> gradient, const UpdateRule& rule, double rate);
-  // Adds the gradient of λ‖AᵀA-I‖² and returns its value.
-  double add_orthogonal(MatrixView<const T> A, MatrixView<T> dA);
-  void reserve(std::size_t rows);
+  Outputs outputs(const Path& path, std::size_t rows) const;
+  // The output of the last layer, in `outputs`.
+  MatrixView<T> forward(const Path& path, MatrixView<const T> X, const Form* X_form, bool learning,
+                        Outputs& outputs) const;
+  // dX is written unless it is empty.
+  void backward(const Path& path, MatrixView<const T> X, const Form* X_form, const Outputs& outputs,
+                MatrixView<const T> dY, const UpdateRule& rule, MatrixView<T> dX);
+  void reserve(const Items& items, std::size_t rows);
+  // The label codes of all rows, in the engine's memory.
+  RowSource codes(const Items& items);
 
   C2aeOptions options_;
   NetworkShape shape_;
@@ -74,9 +72,16 @@ class C2aeNetwork final : public BasicNetwork<T> {
   Parameters<T> parameters_;
   Path features_, labels_, decoder_;
 
+  // Everything a step writes besides parameters.
   std::size_t capacity_ = 0;
-  Matrix<T> X_, code_, dA_, dE_, dP_, gram_, gradient_, bias_, scratch_[2];
+  Parcel parcel_;
+  Buffer<T> X_, code_, dA_, dE_, dlogits_;
+  FormPointer X_form_;
   Outputs A_, E_, P_;
+  PingPong<T> scratch_;
+  Tally tally_;
+  EngineMatrix<float> codes_;  // (n, c)
+  const Items* coded_ = nullptr;
 };
 
 }  // namespace lacuna

@@ -170,7 +170,7 @@ void EarlyNetwork<T>::start(const Batch& batch, const UpdateRule& rule) {
   const NormForward<T> norm = norm_.forward(parameters_, U, 0, saved, S);
   norm_forward<T>(*ops_, options_.end_norm, {&norm, 1}, norm_settings_);
   if (options_.fused_relu) {
-    ops_->relu_forward(S, Z);
+    ops_->activate_forward(Activation::relu, S, Z);
   } else {
     ops_->copy(S, false, Z);
   }
@@ -196,7 +196,7 @@ void EarlyNetwork<T>::start(const Batch& batch, const UpdateRule& rule) {
   const BackwardJob<T> classify_back = classifier_.backward(parameters_, Z, dlogits, false, dZ);
   ops_->linear_backward({&classify_back, 1}, rule);
   if (options_.fused_dropout > 0) ops_->dropout(options_.fused_dropout, {&drop_back, 1});
-  if (options_.fused_relu) ops_->relu_backward(S, dZ);
+  if (options_.fused_relu) ops_->activate_backward(Activation::relu, S, dZ);
   const NormBackward<T> norm_back = norm_.backward(parameters_, U, 0, saved, dZ);
   norm_backward<T>(*ops_, options_.end_norm, {&norm_back, 1}, rule);
   const ChainBackward<T> back{&encoder_, X, nullptr, &m.encoder, s, dZ, &m.scratch, {}};
@@ -233,7 +233,7 @@ void EarlyNetwork<T>::for_blocks(const Items& items,
     lacuna::predict<T>(*ops_, parameters_, {&chain, 1});
     const NormForward<T> norm = norm_.predict(parameters_, m.saved.view().top(count), z);
     norm_predict<T>(*ops_, options_.end_norm, {&norm, 1}, norm_settings_);
-    if (options_.fused_relu) ops_->relu_forward(z, z);
+    if (options_.fused_relu) ops_->activate_forward(Activation::relu, z, z);
     const ForwardJob<T> classify = classifier_.predict(parameters_, z, false, out);
     ops_->linear_forward({&classify, 1});
     body(begin, z, out);
@@ -244,7 +244,7 @@ void EarlyNetwork<T>::for_blocks(const Items& items,
 template <class T>
 void EarlyNetwork<T>::predict(const Items& items, MatrixView<T> scores) const {
   for_blocks(items, [&](std::size_t begin, MatrixView<T>, MatrixView<T> out) {
-    ops_->sigmoid(out, out);
+    ops_->activate_forward(Activation::sigmoid, out, out);
     download<T>(*ops_, out, scores.slice(begin, out.rows));
   });
 }

@@ -355,7 +355,7 @@ void MtdNetwork<T>::start(const Batch& batch, const UpdateRule& rule) {
   const DropoutJob<T> dropout{fused_draws(batch), dF};
   if (dropped) ops_->dropout(options_.fused_dropout, {&dropout, 1});
   if (graph) ops_->graph_loss(Z, labels(batch), graph_, options_.alpha, dF, graph_value);
-  if (options_.fused_relu) ops_->relu_backward(F, dF);
+  if (options_.fused_relu) ops_->activate_backward(Activation::relu, F, dF);
 
   // Gradients of the embeddings, from every loss that reads them.
   const std::size_t N = m.stack_rows;

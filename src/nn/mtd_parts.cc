@@ -118,7 +118,7 @@ void MtdNetwork<T>::fuse(const Batch& batch) {
     ops_->gate_forward(m.mean[0].view().top(b), m.mean[1].view().top(b), F);
   }
   if (options_.fused_relu) {
-    ops_->relu_forward(F, Z);
+    ops_->activate_forward(Activation::relu, F, Z);
   } else {
     ops_->copy(F, false, Z);
   }
@@ -196,7 +196,7 @@ void MtdNetwork<T>::classify_views(const Batch& batch, const UpdateRule& rule, d
   const auto part = [](auto& matrix, const auto& block) {
     return matrix.view().slice(block.offset, block.rows.size());
   };
-  ops_->relu_forward(m.S[0].view().top(N), m.V.view().top(N));
+  ops_->activate_forward(Activation::relu, m.S[0].view().top(N), m.V.view().top(N));
   if (end_norm_ == EndNorm::batch || end_norm_ == EndNorm::batch_noise)
     ops_->zero(m.dV.view().top(N));  // rows that stand for missing instances
   m.classifiers.clear();
@@ -354,7 +354,7 @@ MatrixView<T> MtdNetwork<T>::head(Slots slots, Embedding& embedding, MatrixView<
       ops_->copy(mean, true, F);
     }
   }
-  if (options_.fused_relu) ops_->relu_forward(F, F);
+  if (options_.fused_relu) ops_->activate_forward(Activation::relu, F, F);
   const ForwardJob<T> job = classifier_.predict(parameters_, F, false, logits);
   ops_->linear_forward({&job, 1});
   return F;
@@ -414,7 +414,7 @@ void MtdNetwork<T>::for_sets(const Items& items, const ViewSets& sets, Body body
 template <class T>
 void MtdNetwork<T>::predict(const Items& items, MatrixView<T> scores) const {
   for_blocks(items, [&](std::size_t begin, MatrixView<T>, MatrixView<T> out) {
-    ops_->sigmoid(out, out);
+    ops_->activate_forward(Activation::sigmoid, out, out);
     download<T>(*ops_, out, scores.slice(begin, out.rows));
   });
 }

@@ -66,7 +66,7 @@ struct NetworkShape {
 
 // Which optimiser state a network keeps beside each parameter; decided once, before the first step.
 struct OptimiserState {
-  bool second = false;  // adam, adamw
+  bool second = false;  // all but sgd
   bool mean = false;    // running average of the parameters
 };
 

@@ -331,11 +331,11 @@ void TrainOptions::declare(Options& o) {
         "are mixed; 0 = all rows, with --memory-limit those of 256 MiB")
       .range(0, kMany);
   o.add("drop-last", drop_last, "drop the last, smaller batch of an epoch");
-  o.add("optimiser", optimiser, "the optimiser").choices({"sgd", "adam", "adamw"});
+  o.add("optimiser", optimiser, "the optimiser").choices({"sgd", "adam", "adamw", "rmsprop"});
   o.add("rate", rate, "learning rate").range(0, 1e3).symbol("η");
-  o.add("momentum", momentum, "momentum of sgd, β1 of adam").range(0, .999999);
-  o.add("beta2", beta2, "β2 of adam").range(0, .9999999);
-  o.add("epsilon", epsilon, "ε of adam").range(1e-30, 1);
+  o.add("momentum", momentum, "momentum of sgd and rmsprop, β1 of adam").range(0, .999999);
+  o.add("beta2", beta2, "β2 of adam and rmsprop").range(0, .9999999);
+  o.add("epsilon", epsilon, "ε of adam and rmsprop").range(1e-30, 1);
   o.add("weight-decay", weight_decay, "weight decay; decoupled with adamw").range(0, 1e3);
   o.add("decay-rows", decay_rows,
         "training rows for which weight-decay is meant; with n rows it is multiplied by √(decay-rows / n); 0 "

@@ -19,7 +19,7 @@
 
 namespace lacuna {
 
-inline std::vector<const char*> names_of(Optimiser) { return {"sgd", "adam", "adamw"}; }
+inline std::vector<const char*> names_of(Optimiser) { return {"sgd", "adam", "adamw", "rmsprop"}; }
 inline std::vector<const char*> names_of(Schedule) { return {"constant", "cosine"}; }
 
 struct TrainOptions {
@@ -30,7 +30,7 @@ struct TrainOptions {
   bool drop_last = false;           // leave out the last, smaller batch of an epoch
   Optimiser optimiser = Optimiser::adamw;
   double rate = 1e-3;               // η
-  double momentum = .9;             // sgd: momentum; adam: β1
+  double momentum = .9;             // sgd, rmsprop: momentum; adam: β1
   double beta2 = .999;
   double epsilon = 1e-8;
   double weight_decay = 0;            // on matrices only where the network says so (ParameterView::decay)

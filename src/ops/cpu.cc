@@ -354,20 +354,40 @@ void CpuOps::dropout(double rate, std::span<const DropoutJob<float>> jobs) const
   }
 }
 
-void CpuOps::relu_forward(Input X, Output Y) const {
-  each_row(X.rows, X.cols, [&](std::size_t r) {
+void CpuOps::activate_forward(Activation f, Input X, Output Y) const {
+  const RowKernels& kernels = row_kernels();
+  const bool exponential = f == Activation::sigmoid || f == Activation::centred;
+  each_row(X.rows, X.cols * (exponential ? 2 : 1), [&](std::size_t r) {
     const float* x = X.row(r).data();
     float* y = Y.row(r).data();
-    for (std::size_t j = 0; j < X.cols; ++j) y[j] = x[j] > 0 ? x[j] : 0.f;
+    if (exponential) kernels.sigmoid(X.cols, x, y);
+    if (f == Activation::relu)
+      for (std::size_t j = 0; j < X.cols; ++j) y[j] = x[j] > 0 ? x[j] : 0.f;
+    if (f == Activation::leaky)
+      for (std::size_t j = 0; j < X.cols; ++j) y[j] = x[j] > 0 ? x[j] : .1f * x[j];
+    if (f == Activation::centred)
+      for (std::size_t j = 0; j < X.cols; ++j) y[j] -= .5f;
   });
 }
 
-void CpuOps::relu_backward(Input X, Output dX) const {
-  each_row(X.rows, X.cols, [&](std::size_t r) {
-    const float* x = X.row(r).data();
-    float* dx = dX.row(r).data();
-    for (std::size_t j = 0; j < X.cols; ++j) dx[j] = x[j] > 0 ? dx[j] : 0.f;
-  });
+void CpuOps::activate_backward(Activation f, Input Y, Output dX) const {
+  const auto slope = [&](auto of) {
+    each_row(Y.rows, Y.cols, [&](std::size_t r) {
+      const float* y = Y.row(r).data();
+      float* dx = dX.row(r).data();
+      for (std::size_t j = 0; j < Y.cols; ++j) dx[j] = of(y[j], dx[j]);
+    });
+  };
+  switch (f) {
+    case Activation::relu:
+      return slope([](float y, float d) { return y > 0 ? d : 0.f; });
+    case Activation::leaky:
+      return slope([](float y, float d) { return y > 0 ? d : .1f * d; });
+    case Activation::sigmoid:
+      return slope([](float y, float d) { return d * (y * (1.f - y)); });
+    case Activation::centred:
+      return slope([](float y, float d) { return d * ((.5f + y) * (.5f - y)); });
+  }
 }
 
 void CpuOps::copy(Input X, bool add, Output Y) const {
@@ -384,12 +404,6 @@ void CpuOps::copy(Input X, bool add, Output Y) const {
 
 void CpuOps::zero(Output X) const {
   each_row(X.rows, X.cols, [&](std::size_t r) { std::ranges::fill(X.row(r), 0.f); });
-}
-
-void CpuOps::sigmoid(Input X, Output P) const {
-  const RowKernels& kernels = row_kernels();
-  each_row(X.rows, X.cols * 2,
-           [&](std::size_t r) { kernels.sigmoid(X.cols, X.row(r).data(), P.row(r).data()); });
 }
 
 void CpuOps::gate_forward(Input S, Input O, Output Z) const {

@@ -5,6 +5,7 @@
 
 #include "base/threads.h"
 #include "ops/cpu.h"
+#include "ops/gemm.h"
 #include "ops/row_kernels.h"
 #include "ops/scalar.h"
 
@@ -320,6 +321,68 @@ void CpuLosses::reconstruction_loss(std::span<const ReconstructionJob<float>> jo
     });
     *job.value = X.rows > 0 ? sum / divisor : 0;
   }
+}
+
+// exp(-μ(P_j - P_l)) is a product, so the sums over pairs are sums over labels.
+void CpuLosses::ranking_loss(Input logits, const LabelRows& labels, double margin, double weight, Output dlogits, double* result) const {
+  const RowKernels& kernels = row_kernels();
+  const auto mu = static_cast<float>(margin);
+  *result = sum_rows(logits.rows, 4 * logits.cols * kCostOfExp, [&](std::size_t i) {
+    const std::size_t c = logits.cols;
+    const float* y = labels.Y.row(labels.rows[i]).data();
+    const std::uint8_t* g = labels.G.row(labels.rows[i]).data();
+    float *P = scratch<float, 18>(c), *e = scratch<float, 19>(c), *dx = dlogits.row(i).data();
+    kernels.sigmoid(c, logits.row(i).data(), P);
+    double low = 0, high = 0, positives = 0, negatives = 0;  // Σ e^{-μP} over positives, Σ e^{μP} over negatives
+    for (std::size_t j = 0; j < c; ++j) {
+      if (g[j] == 0) continue;
+      const bool positive = y[j] > .5f;
+      e[j] = std::exp((positive ? -mu : mu) * P[j]);
+      (positive ? positives : negatives) += 1;
+      (positive ? low : high) += static_cast<double>(e[j]);
+    }
+    const double pairs = positives * negatives;
+    if (pairs == 0) {
+      std::fill(dx, dx + c, 0.f);
+      return 0.;
+    }
+    const auto up = static_cast<float>(-weight * high / pairs), down = static_cast<float>(weight * low / pairs);
+    for (std::size_t j = 0; j < c; ++j)
+      dx[j] = g[j] == 0 ? 0.f : (y[j] > .5f ? up : down) * e[j] * P[j] * (1.f - P[j]);
+    return low * high / (pairs * margin);
+  });
+}
+
+void CpuLosses::agreement_loss(Input A, Input E, double orthogonal, double weight, Output dA, Output dE, double* result) const {
+  const std::size_t b = A.rows, d = A.cols;
+  const auto twice = static_cast<float>(2 * weight), factor = static_cast<float>(4 * weight * orthogonal);
+  const MatrixView<float> gram(scratch<float, 20>(d * d), d, d), product(scratch<float, 21>(b * d), b, d);
+  double sum = sum_rows(b, 2 * d, [&](std::size_t i) {
+    const float *a = A.row(i).data(), *e = E.row(i).data();
+    float *da = dA.row(i).data(), *de = dE.row(i).data(), *difference = product.row(i).data();
+    for (std::size_t k = 0; k < d; ++k) {
+      difference[k] = a[k] - e[k];
+      da[k] += twice * difference[k];
+      de[k] -= twice * difference[k];
+    }
+    return static_cast<double>(dot(difference, difference, d));
+  });
+  const auto add = [&](Input M, Output dM) {
+    multiply(M, M, Transpose::left, false, gram);
+    sum += orthogonal * sum_rows(d, d, [&](std::size_t k) {
+             gram(k, k) -= 1;
+             return static_cast<double>(dot(gram.row(k).data(), gram.row(k).data(), d));
+           });
+    multiply(M, gram, Transpose::none, false, product);
+    parallel_for(b, row_grain(d), [&](std::size_t begin, std::size_t end) {
+      for (std::size_t i = begin; i < end; ++i) add_scaled(factor, product.row(i).data(), d, dM.row(i).data());
+    });
+  };
+  if (orthogonal != 0 && b != 0) {
+    add(A, dA);
+    add(E, dE);
+  }
+  *result = sum;
 }
 
 }  // namespace lacuna

@@ -271,10 +271,13 @@ void keep(const float* from, std::size_t from_stride, const float* X, std::size_
   }
 }
 
-template <class S, bool kSgd, bool kMean>
+enum class Formula { sgd, adam, rmsprop };
+
+template <class S, Formula kFormula, bool kMean>
 void update_rows(const UpdateCoefficients<float>& coefficients, const float* gradient, std::size_t stride,
                  std::size_t m, std::size_t n, const Kernels::Parameters& p) {
   using Vector = typename S::Vector;
+  constexpr bool kSgd = kFormula == Formula::sgd;
   const UpdateCoefficients<float> k = coefficients;  // a copy of its own, which no store can change
   for (std::size_t i = 0; i < m; ++i) {
     const float* const gradients = gradient + i * stride;
@@ -290,7 +293,10 @@ void update_rows(const UpdateCoefficients<float>& coefficients, const float* gra
       if constexpr (kSgd) {
         sgd_update(k, g, w, first);
       } else {
-        adam_update(k, g, w, first, second, S::root, S::quotient);
+        if constexpr (kFormula == Formula::adam)
+          adam_update(k, g, w, first, second, S::root, S::quotient);
+        else
+          rmsprop_update(k, g, w, first, second, S::root, S::quotient);
         store(seconds + j, second);
       }
       store(values + j, w);
@@ -311,17 +317,18 @@ void update_rows(const UpdateCoefficients<float>& coefficients, const float* gra
 template <class S>
 void update(const UpdateCoefficients<float>& k, const float* gradient, std::size_t stride, std::size_t m,
             std::size_t n, const Kernels::Parameters& p) {
-  if (k.optimiser == Optimiser::sgd) {
+  const auto rows = [&]<Formula kFormula>() {
     if (p.mean == nullptr)
-      update_rows<S, true, false>(k, gradient, stride, m, n, p);
+      update_rows<S, kFormula, false>(k, gradient, stride, m, n, p);
     else
-      update_rows<S, true, true>(k, gradient, stride, m, n, p);
-  } else {
-    if (p.mean == nullptr)
-      update_rows<S, false, false>(k, gradient, stride, m, n, p);
-    else
-      update_rows<S, false, true>(k, gradient, stride, m, n, p);
-  }
+      update_rows<S, kFormula, true>(k, gradient, stride, m, n, p);
+  };
+  if (k.optimiser == Optimiser::sgd)
+    rows.template operator()<Formula::sgd>();
+  else if (k.optimiser == Optimiser::rmsprop)
+    rows.template operator()<Formula::rmsprop>();
+  else
+    rows.template operator()<Formula::adam>();
 }
 
 // SGD with momentum, of M rows of whole vectors, with the sums still in registers.
@@ -353,7 +360,7 @@ void sgd_tile(const PanelPair& panels, const UpdateCoefficients<float>& k, const
   if (n == S::kColumns) return fixed_sgd_tile<S, M>(panels, k, p, ahead);
   float gradient[M * S::kColumns];
   tile<S, M>(panels, gradient, S::kColumns, M, n, {}, ahead);
-  update_rows<S, true, false>(k, gradient, S::kColumns, M, n, p);
+  update_rows<S, Formula::sgd, false>(k, gradient, S::kColumns, M, n, p);
 }
 
 template <class S, class Elements>

@@ -139,50 +139,51 @@ void project_out(MatrixView<const double> Q, MatrixView<double> B) {
   product(Q, overlap, Transpose::none, true, B);
 }
 
-// Orthonormal basis of the columns of B in place, by modified Gram-Schmidt on the transposed copy. A column
-// that vanishes is replaced by a random one, so that the basis keeps its size.
+double dot(std::span<const double> a, std::span<const double> b) {
+  constexpr std::size_t kSums = 16;  // that do not wait for each other
+  std::array<double, kSums> sums{};
+  std::size_t i = 0;
+  for (; i + kSums <= a.size(); i += kSums)
+    for (std::size_t s = 0; s < kSums; ++s) sums[s] += a[i + s] * b[i + s];
+  for (std::size_t s = 0; i < a.size(); ++i, ++s) sums[s] += a[i] * b[i];
+  return std::accumulate(sums.begin(), sums.end(), 0.0);
+}
+
+// Orthonormal basis of the columns of B in place, orthogonal to those of Q too. A column that vanishes is replaced by a
+// random one, so that the basis keeps its size. What little is left of a column has lost digits, also of what was
+// orthogonal about it: all is done again until every column keeps half of its length.
 void orthonormalise(MatrixView<const double> Q, MatrixView<double> B, Random& random) {
-  project_out(Q, B);
-  project_out(Q, B);
+  constexpr double kVanished = 1e-10;
   Matrix<double> rows(B.cols, B.rows);
-  for (std::size_t i = 0; i < B.rows; ++i)
-    for (std::size_t j = 0; j < B.cols; ++j) rows(j, i) = B(i, j);
-  const auto dot = [](std::span<const double> a, std::span<const double> b) {
-    constexpr std::size_t kSums = 16;  // that do not wait for each other
-    std::array<double, kSums> sums{};
-    std::size_t i = 0;
-    for (; i + kSums <= a.size(); i += kSums)
-      for (std::size_t s = 0; s < kSums; ++s) sums[s] += a[i + s] * b[i + s];
-    for (std::size_t s = 0; i < a.size(); ++i, ++s) sums[s] += a[i] * b[i];
-    return std::accumulate(sums.begin(), sums.end(), 0.0);
-  };
-  for (std::size_t j = 0; j < B.cols; ++j) {
-    const auto b = rows.row(j);
-    double before = std::sqrt(dot(b, b));
-    for (int attempt = 0;; ++attempt) {
-      for (int pass = 0; pass < 2; ++pass)
-        for (std::size_t l = 0; l < j; ++l) {
-          const auto other = rows.row(l);
-          const double overlap = dot(b, other);
-          for (std::size_t i = 0; i < b.size(); ++i) b[i] -= overlap * other[i];
-        }
-      const double norm = std::sqrt(dot(b, b));
-      if (norm > 1e-10 * before && norm > 0) {
-        for (double& value : b) value /= norm;
-        break;
+  for (int round = 0; round < 8; ++round) {
+    std::vector<double> squares(B.cols);
+    for (std::size_t i = 0; i < B.rows; ++i)
+      for (std::size_t j = 0; j < B.cols; ++j) squares[j] += B(i, j) * B(i, j);
+    project_out(Q, B);
+    for (std::size_t i = 0; i < B.rows; ++i)
+      for (std::size_t j = 0; j < B.cols; ++j) rows(j, i) = B(i, j);
+    bool again = round == 0;
+    for (std::size_t j = 0; j < B.cols; ++j) {
+      const auto b = rows.row(j);
+      for (std::size_t l = 0; l < j; ++l) {
+        const auto other = rows.row(l);
+        const double overlap = dot(b, other);
+        for (std::size_t i = 0; i < b.size(); ++i) b[i] -= overlap * other[i];
       }
-      if (attempt > 8) break;  // the space is full: a zero column adds a zero eigenvalue
-      for (double& value : b) value = static_cast<double>(random.normal());
-      Matrix<double> column(b.size(), 1);
-      std::copy(b.begin(), b.end(), column.data());
-      project_out(Q, column);
-      project_out(Q, column);
-      std::copy(column.data(), column.data() + b.size(), b.begin());
-      before = 1;
+      const double norm = std::sqrt(dot(b, b)), length = std::sqrt(squares[j]);
+      again = again || !(norm > .5 * length);
+      if (norm > kVanished * length && norm > 0) {
+        for (double& value : b) value /= norm;
+      } else {
+        for (double& value : b) value = static_cast<double>(random.normal());
+        const double random_norm = std::sqrt(dot(b, b));
+        for (double& value : b) value /= random_norm;
+      }
     }
+    for (std::size_t i = 0; i < B.rows; ++i)
+      for (std::size_t j = 0; j < B.cols; ++j) B(i, j) = rows(j, i);
+    if (!again) return;
   }
-  for (std::size_t i = 0; i < B.rows; ++i)
-    for (std::size_t j = 0; j < B.cols; ++j) B(i, j) = rows(j, i);
 }
 
 // The eigensystem of the smaller Gram matrix of A, and whether it is the one of the columns.
@@ -284,12 +285,14 @@ Eigensystem symmetric_eigen(MatrixView<const double> A) {
 Eigensystem leading_eigen(std::size_t n, std::size_t count, const EnoughPairs& enough, std::uint64_t seed,
                           SymmetricOperator apply) {
   count = std::min(count, n);
-  // Small blocks converge after fewer products, large ones multiply faster.
+  // Small blocks converge with a smaller basis, large ones multiply faster. A test of convergence takes longer than
+  // products do, with the cube of the basis: the first one is made where it usually succeeds.
   const bool coarse = enough.growth > 0;
-  const std::size_t usual = coarse ? count / 3 : count / 2;
+  const std::size_t usual = coarse ? count / 3 : count / 8;
   const std::size_t block = std::min(n, std::max<std::size_t>(16, enough.block > 0 ? enough.block : usual));
-  // Size of the basis at the next test of convergence.
-  std::size_t goal = std::min(n, coarse ? 2 * count : 4 * count + block);
+  // Size of the basis at the next test, in whole blocks: a block that is cut short would stay so.
+  const std::size_t wanted = coarse ? 2 * count : std::max(13 * count / 4, 8 * block);
+  std::size_t goal = std::min(n, (wanted + block - 1) / block * block);
   double sum_before = 0;
   Random random(seed, Purpose::projection);
   Matrix<double> Q(n, goal), AQ(n, goal);

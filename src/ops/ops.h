@@ -84,6 +84,8 @@ struct ContrastSettings {
   ContrastPositives positives = ContrastPositives::others;
 };
 
+enum class Activation { relu, leaky, sigmoid, centred };  // max(x, 0), max(x, x/10), σ(x), σ(x) - ½
+
 // Another form of a matrix that an engine keeps for itself beside it or in its place: inputs as few deviations
 // from a background, rows or weights packed for its products. Nobody else knows what is in it; null stands for
 // an engine that has no use for one.
@@ -205,11 +207,11 @@ class Ops : public Engine {
   // X <- X keep / (1 - rate) in place, with what the draws keep; the backward draws the same again.
   virtual void dropout(double rate, std::span<const DropoutJob<T>> jobs) const = 0;
 
-  virtual void relu_forward(Input X, Output Y) const = 0;    // Y may be X
-  virtual void relu_backward(Input X, Output dX) const = 0;  // dX <- dX [X > 0]; X may be the output
+  // Y = f(X), element by element; Y may be X. dX <- dX f'(X), which is known from Y: where f is relu or leaky X will do too.
+  virtual void activate_forward(Activation f, Input X, Output Y) const = 0;
+  virtual void activate_backward(Activation f, Input Y, Output dX) const = 0;
   virtual void copy(Input X, bool add, Output Y) const = 0;  // Y = X, or Y += X
   virtual void zero(Output X) const = 0;
-  virtual void sigmoid(Input X, Output P) const = 0;  // P may be X
 
   // Z = σ(O) ⊙ S, eq. (4).
   virtual void gate_forward(Input S, Input O, Output Z) const = 0;
@@ -239,6 +241,14 @@ class Ops : public Engine {
                              double* value) const = 0;
   virtual void reconstruction_loss(std::span<const ReconstructionJob<T>> jobs, std::size_t batch_rows,
                                    double weight) const = 0;
+  // Known positives before known negatives of the same row (C2AE), P = σ(logits):
+  //   Σ_i mean over j positive, l negative of exp(-μ(P_ij - P_il)) / μ; a row without both gives 0. dlogits is written.
+  virtual void ranking_loss(Input logits, const LabelRows& labels, double margin, double weight, Output dlogits,
+                            double* value) const = 0;
+  // Two embeddings (b, d) of the same rows that shall be alike, with orthonormal columns (C2AE):
+  //   ‖A-E‖² + λ(‖AᵀA-I‖² + ‖EᵀE-I‖²); adds to dA, dE.
+  virtual void agreement_loss(Input A, Input E, double orthogonal, double weight, Output dA, Output dE,
+                              double* value) const = 0;
 };
 
 template <class T>

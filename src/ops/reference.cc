@@ -226,16 +226,15 @@ void ReferenceOps<T>::dropout(double rate, std::span<const DropoutJob<T>> jobs) 
 }
 
 template <class T>
-void ReferenceOps<T>::relu_forward(Input X, Output Y) const {
+void ReferenceOps<T>::activate_forward(Activation f, Input X, Output Y) const {
   for (std::size_t r = 0; r < X.rows; ++r)
-    for (std::size_t j = 0; j < X.cols; ++j) Y(r, j) = X(r, j) > 0 ? X(r, j) : T(0);
+    for (std::size_t j = 0; j < X.cols; ++j) Y(r, j) = activation(f, X(r, j));
 }
 
 template <class T>
-void ReferenceOps<T>::relu_backward(Input X, Output dX) const {
-  for (std::size_t r = 0; r < X.rows; ++r)
-    for (std::size_t j = 0; j < X.cols; ++j)
-      if (!(X(r, j) > 0)) dX(r, j) = 0;
+void ReferenceOps<T>::activate_backward(Activation f, Input Y, Output dX) const {
+  for (std::size_t r = 0; r < Y.rows; ++r)
+    for (std::size_t j = 0; j < Y.cols; ++j) dX(r, j) *= activation_slope(f, Y(r, j));
 }
 
 template <class T>
@@ -248,12 +247,6 @@ template <class T>
 void ReferenceOps<T>::zero(Output X) const {
   for (std::size_t r = 0; r < X.rows; ++r)
     for (std::size_t j = 0; j < X.cols; ++j) X(r, j) = 0;
-}
-
-template <class T>
-void ReferenceOps<T>::sigmoid(Input X, Output P) const {
-  for (std::size_t r = 0; r < X.rows; ++r)
-    for (std::size_t j = 0; j < X.cols; ++j) P(r, j) = sigmoid_of(X(r, j));
 }
 
 template <class T>

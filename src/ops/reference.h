@@ -24,6 +24,10 @@ class ReferenceLosses : public OnHost<Ops<T>> {
   void instance_loss(Input S, Slots slots, double tau, double weight, Output dS, double* value) const override;
   void reconstruction_loss(std::span<const ReconstructionJob<T>> jobs, std::size_t batch_rows,
                            double weight) const override;
+  void ranking_loss(Input logits, const LabelRows& labels, double margin, double weight, Output dlogits,
+                    double* value) const override;
+  void agreement_loss(Input A, Input E, double orthogonal, double weight, Output dA, Output dE,
+                      double* value) const override;
 };
 
 template <class T>
@@ -47,11 +51,10 @@ class ReferenceOps final : public ReferenceLosses<T> {
   void layer_norm_forward(std::span<const NormForward<T>> jobs, double epsilon) const override;
   void layer_norm_backward(std::span<const NormBackward<T>> jobs, const UpdateRule& rule) const override;
   void dropout(double rate, std::span<const DropoutJob<T>> jobs) const override;
-  void relu_forward(Input X, Output Y) const override;
-  void relu_backward(Input X, Output dX) const override;
+  void activate_forward(Activation f, Input X, Output Y) const override;
+  void activate_backward(Activation f, Input Y, Output dX) const override;
   void copy(Input X, bool add, Output Y) const override;
   void zero(Output X) const override;
-  void sigmoid(Input X, Output P) const override;
   void gate_forward(Input S, Input O, Output Z) const override;
   void gate_backward(Input S, Input O, Input dZ, Output dS, Output dO) const override;
 };

@@ -277,6 +277,60 @@ void ReferenceLosses<T>::reconstruction_loss(std::span<const ReconstructionJob<T
   }
 }
 
+// A sum over pairs, as it stands.
+template <class T>
+void ReferenceLosses<T>::ranking_loss(Input logits, const LabelRows& labels, double margin, double weight,
+                                      Output dlogits, double* result) const {
+  double sum = 0;
+  for (std::size_t i = 0; i < logits.rows; ++i) {
+    const std::size_t row = labels.rows[i];
+    std::vector<std::size_t> positives, negatives;
+    for (std::size_t j = 0; j < logits.cols; ++j)
+      if (labels.G(row, j) != 0) (labels.Y(row, j) > .5f ? positives : negatives).push_back(j);
+    std::vector<double> dP(logits.cols);
+    const auto pairs = static_cast<double>(positives.size() * negatives.size());
+    for (const std::size_t j : positives)
+      for (const std::size_t l : negatives) {
+        const auto p = static_cast<double>(sigmoid_of(logits(i, j))), q = static_cast<double>(sigmoid_of(logits(i, l)));
+        const double each = std::exp(-margin * (p - q)) / pairs;
+        sum += each / margin;
+        dP[j] -= weight * each;
+        dP[l] += weight * each;
+      }
+    for (std::size_t j = 0; j < logits.cols; ++j)
+      dlogits(i, j) = static_cast<T>(dP[j]) * activation_slope(Activation::sigmoid, sigmoid_of(logits(i, j)));
+  }
+  *result = sum;
+}
+
+template <class T>
+void ReferenceLosses<T>::agreement_loss(Input A, Input E, double orthogonal, double weight, Output dA, Output dE,
+                                        double* result) const {
+  double sum = 0;
+  for (std::size_t i = 0; i < A.rows; ++i)
+    for (std::size_t k = 0; k < A.cols; ++k) {
+      const double difference = static_cast<double>(A(i, k)) - static_cast<double>(E(i, k));
+      sum += difference * difference;
+      dA(i, k) += static_cast<T>(2 * weight * difference);
+      dE(i, k) -= static_cast<T>(2 * weight * difference);
+    }
+  const auto add = [&](Input M, Output dM) {
+    for (std::size_t k = 0; k < M.cols; ++k)
+      for (std::size_t l = 0; l < M.cols; ++l) {
+        double g = k == l ? -1 : 0;  // of MᵀM - I
+        for (std::size_t i = 0; i < M.rows; ++i) g += static_cast<double>(M(i, k)) * static_cast<double>(M(i, l));
+        sum += orthogonal * g * g;
+        for (std::size_t i = 0; i < M.rows; ++i)
+          dM(i, k) += static_cast<T>(4 * weight * orthogonal * g * static_cast<double>(M(i, l)));
+      }
+  };
+  if (A.rows > 0) {
+    add(A, dA);
+    add(E, dE);
+  }
+  *result = sum;
+}
+
 template class ReferenceLosses<float>;
 template class ReferenceLosses<double>;
 

@@ -24,8 +24,8 @@ struct RowKernels {
                  float told, float* factor, float* target);
   // x <- (factor σ(x) - target) scale; returns Σ factor ln(1 + e^x) - target x.
   double (*learn)(std::size_t n, const float* factor, const float* target, float scale, float* x);
-  // x <- e^(sharpness (x - 1)); returns its sum.
-  double (*likeness)(std::size_t n, float sharpness, float* x);
+  // x <- e^(sharpness (x - origin)); returns its sum.
+  double (*likeness)(std::size_t n, float sharpness, float origin, float* x);
   void (*gate)(std::size_t n, const float* s, const float* o, float* z);
   void (*gate_backward)(std::size_t n, const float* s, const float* o, const float* dz, float* ds,
                         float* d_o);
@@ -192,10 +192,10 @@ double learn_row(std::size_t n, const float* factor, const float* target, float 
       });
 }
 
-double likeness_row(std::size_t n, float sharpness, float* x) {
+double likeness_row(std::size_t n, float sharpness, float origin, float* x) {
   return sum_of(
       n, [=](std::size_t j)
-             __attribute__((always_inline)) { return x[j] = exponential(sharpness * (x[j] - 1.f)); });
+             __attribute__((always_inline)) { return x[j] = exponential(sharpness * (x[j] - origin)); });
 }
 
 void gate_row(std::size_t n, const float* s, const float* o, float* z) {

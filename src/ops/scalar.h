@@ -22,6 +22,36 @@ inline T softplus_of(T x) {  // ln(1 + e^x)
 }
 
 template <class T>
+inline T activation(Activation f, T x) {
+  switch (f) {
+    case Activation::relu:
+      return x > 0 ? x : T(0);
+    case Activation::leaky:
+      return x > 0 ? x : T(.1) * x;
+    case Activation::sigmoid:
+      return sigmoid_of(x);
+    case Activation::centred:
+      return sigmoid_of(x) - T(.5);
+  }
+  return x;
+}
+// f' from what f gave.
+template <class T>
+inline T activation_slope(Activation f, T y) {
+  switch (f) {
+    case Activation::relu:
+      return y > 0 ? T(1) : T(0);
+    case Activation::leaky:
+      return y > 0 ? T(1) : T(.1);
+    case Activation::sigmoid:
+      return y * (T(1) - y);
+    case Activation::centred:
+      return (T(.5) + y) * (T(.5) - y);
+  }
+  return T(1);
+}
+
+template <class T>
 struct ValueAndSlope {
   T value, slope;
 };

@@ -10,16 +10,16 @@
 
 namespace lacuna {
 
-enum class Optimiser { sgd, adam, adamw };
+enum class Optimiser { sgd, adam, adamw, rmsprop };
 
 // The step's settings, the same for all parameters. `rate` already contains schedule and warm-up.
 struct UpdateRule {
   Optimiser optimiser = Optimiser::sgd;
   double rate = .1;         // η
-  double momentum = .9;     // sgd: momentum; adam: β1
-  double beta2 = .999;      // adam
-  double epsilon = 1e-8;    // adam
-  double weight_decay = 0;  // sgd and adam: added to the gradient; adamw: decoupled
+  double momentum = .9;     // sgd, rmsprop: momentum; adam: β1
+  double beta2 = .999;      // adam, rmsprop
+  double epsilon = 1e-8;    // adam, rmsprop
+  double weight_decay = 0;  // added to the gradient; adamw: decoupled
   std::int64_t step = 1;    // t = 1, 2, ... (bias correction, averaging)
   double average = 0;       // decay of the running average of the parameters; 0 = none
 };
@@ -49,7 +49,7 @@ struct UpdateCoefficients {
         shrink(decay && rule.optimiser == Optimiser::adamw ? static_cast<T>(1 - rule.rate * rule.weight_decay)
                                                            : T(1)),
         rest1(static_cast<T>(1 - rule.momentum)),
-        rest2(static_cast<T>(1 - rule.beta2)),
+        rest2(static_cast<T>(rule.optimiser == Optimiser::rmsprop && rule.step <= 1 ? 1 : 1 - rule.beta2)),
         rest_average(static_cast<T>(1 - rule.average)),
         corrected_rate(
             static_cast<T>(rule.rate / (1 - std::pow(rule.momentum, static_cast<double>(rule.step))))),
@@ -79,6 +79,16 @@ template <class T, class V, class Root, class Quotient>
   w = k.shrink * w - k.corrected_rate * quotient(m, k.corrected_root * root(v) + k.epsilon);
 }
 
+// RMSProp with momentum: v <- β2 v + (1-β2) g² (v = g² at first), m <- μ m - η g / (√v + ε), w <- w + m.
+template <class T, class V, class Root, class Quotient>
+[[gnu::always_inline]] inline void rmsprop_update(const UpdateCoefficients<T>& k, V gradient, V& w, V& m, V& v,
+                                                  Root root, Quotient quotient) {
+  const V g = k.coupled_decay * w + gradient;
+  v += k.rest2 * (g * g - v);
+  m = k.momentum * m - k.rate * quotient(g, root(v) + k.epsilon);
+  w += m;
+}
+
 template <class T, class V>
 [[gnu::always_inline]] inline void average_update(const UpdateCoefficients<T>& k, V w, V& mean) {
   mean += k.rest_average * (w - mean);
@@ -90,16 +100,18 @@ template <class T>
 inline void update_parameter(const UpdateRule& rule, MatrixView<const T> gradient,
                              const ParameterView<T>& p) {
   const UpdateCoefficients<T> k(rule, p.decay);
+  const auto root = [](T x) { return std::sqrt(x); };
+  const auto quotient = [](T a, T b) { return a / b; };
   assert(gradient.rows == p.value.rows && gradient.cols == p.value.cols);
   for (std::size_t i = 0; i < gradient.rows; ++i)
     for (std::size_t j = 0; j < gradient.cols; ++j) {
       T& w = p.value(i, j);
       if (k.optimiser == Optimiser::sgd)
         sgd_update(k, gradient(i, j), w, p.first(i, j));
+      else if (k.optimiser == Optimiser::rmsprop)
+        rmsprop_update(k, gradient(i, j), w, p.first(i, j), p.second(i, j), root, quotient);
       else
-        adam_update(
-            k, gradient(i, j), w, p.first(i, j), p.second(i, j), [](T x) { return std::sqrt(x); },
-            [](T a, T b) { return a / b; });
+        adam_update(k, gradient(i, j), w, p.first(i, j), p.second(i, j), root, quotient);
       if (!p.mean.empty()) average_update(k, w, p.mean(i, j));
     }
 }

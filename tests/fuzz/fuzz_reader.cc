@@ -1,4 +1,5 @@
 // The libFuzzer targets of all readers: fuzz_<form> is a link to this program, which takes the form from its name.
+#include <hdf5.h>
 #include <pthread.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
@@ -13,6 +14,7 @@
 #include <filesystem>
 #include <fstream>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "base/threads.h"
@@ -26,6 +28,9 @@ extern "C" std::size_t LLVMFuzzerMutate(std::uint8_t* data, std::size_t size, st
 extern "C" char counters_begin[] __asm__("__start___sancov_cntrs")
     __attribute__((weak, visibility("hidden")));
 extern "C" char counters_end[] __asm__("__stop___sancov_cntrs") __attribute__((weak, visibility("hidden")));
+// Of the linker.
+extern "C" char program_begin[] __asm__("__executable_start");
+extern "C" char program_end[] __asm__("_end");
 
 namespace {
 std::string form, folder;
@@ -33,6 +38,10 @@ std::string form, folder;
 // What a reader may take beside the bytes themselves. The address sanitizer takes several times as much, and is not asked.
 constexpr bool kWatched = !__has_feature(address_sanitizer);
 constexpr std::size_t kMostMemory = std::size_t{64} << 20, kMostCopies = 4;
+
+bool read_by_child() {
+  return form == "mat73" || form.starts_with("h5");
+}
 
 std::size_t peak_bytes() {
   rusage usage{};
@@ -58,6 +67,29 @@ void share_counters() {
   if (at != MAP_FAILED) std::memcpy(at, before.data(), before.size());
 }
 
+// libFuzzer's tables are no business of the child. Without their pages, which would be listed anew for each, it starts sooner.
+void keep_tables_from_child() {
+  constexpr std::uintptr_t kLarge = std::uintptr_t{4} << 20, kThread = std::uintptr_t{64} << 10;
+  const auto page = static_cast<std::uintptr_t>(sysconf(_SC_PAGESIZE)),
+             thread = static_cast<std::uintptr_t>(pthread_self());
+  std::ifstream maps("/proc/self/maps");
+  bool stack = false;  // of another thread: behind a page that nobody may touch
+  for (std::string line; std::getline(maps, line);) {
+    std::uintptr_t from = 0, to = 0;
+    char rights[5] = {};
+    int name = 0;
+    std::sscanf(line.c_str(), "%zx-%zx %4s %*s %*s %*s %n", &from, &to, rights, &name);
+    const bool own = from < reinterpret_cast<std::uintptr_t>(program_end) &&
+                     to > reinterpret_cast<std::uintptr_t>(program_begin);
+    const bool unnamed = static_cast<std::size_t>(name) >= line.size();
+    if (from < thread && thread < to)
+      to = (thread - kThread) / page * page;  // this thread's own variables lie at its end
+    if (std::strcmp(rights, "rw-p") == 0 && unnamed && !own && !stack && to > from && to - from >= kLarge)
+      madvise(reinterpret_cast<void*>(from), to - from, MADV_DONTFORK);
+    stack = std::strcmp(rights, "---p") == 0;
+  }
+}
+
 // The child ends as it does in the program: libFuzzer's handlers would take its end for a failure of this process. Damage can
 // send libhdf5 round in circles; small files are given up much sooner here.
 void as_in_the_program() {
@@ -74,6 +106,7 @@ extern "C" int LLVMFuzzerInitialize(int* /*argc*/, char*** argv) {
   form = std::filesystem::path((*argv)[0]).filename().string().substr(5);
   lacuna::set_threads(1);
   share_counters();
+  if (read_by_child()) H5open();  // once, instead of in every child
   pthread_atfork(nullptr, nullptr, as_in_the_program);
   folder = (std::filesystem::exists("/dev/shm") ? "/dev/shm/lacuna-fuzz-" : "/tmp/lacuna-fuzz-") +
            std::to_string(getpid());
@@ -83,6 +116,8 @@ extern "C" int LLVMFuzzerInitialize(int* /*argc*/, char*** argv) {
 }
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  if (static bool first = true; std::exchange(first, false) && kWatched && read_by_child())
+    keep_tables_from_child();
   const std::size_t before = peak_bytes();
   lacuna::fuzz_form(form, {data, size}, folder);
   const std::size_t peak = peak_bytes();

@@ -1,0 +1,63 @@
+// What the preparations of one view share, made by the first that asks: the observed rows, how far their values reach, and
+// per way of squashing the squashed and centred rows with their Gram matrix. Forms that differ in the number of directions
+// alone do most of their work once. Any number of threads may ask.
+#pragma once
+
+#include <cstdint>
+#include <list>
+#include <mutex>
+#include <optional>
+#include <vector>
+
+#include "base/matrix.h"
+#include "data/items.h"
+#include "data/moments.h"
+#include "data/reach.h"
+#include "data/squash.h"
+
+namespace lacuna {
+
+// The rows of a dense view in memory, squashed and centred.
+class CentredRows {
+ public:
+  CentredRows(const View& view, const std::vector<std::uint32_t>& rows, const Squash& squash)
+      : view_(view), rows_(rows), squash_(squash) {}
+  const Squash& squash() const { return squash_; }
+  MatrixView<const float> X();  // (n, d), in rows that are longer than the table's, where products read these faster
+  const Matrix<float>& shift();  // (1, d) and scale: (x - shift) * scale after squashing
+  const Matrix<float>& scale();
+  const Matrix<double>& gram();  // the smaller one of X
+
+ private:
+  void make();
+
+  const View& view_;
+  const std::vector<std::uint32_t>& rows_;
+  const Squash squash_;
+  std::once_flag made_, multiplied_;
+  Matrix<float> X_, shift_, scale_;
+  Matrix<double> gram_;
+};
+
+class Observed {
+ public:
+  Observed(const Selection& train, std::size_t v, bool leaky);  // leaky: of all rows of the data
+  const View& view() const { return view_; }
+  const std::vector<std::uint32_t>& rows() const { return rows_; }  // positions in the data
+  const Reach& reach();
+  CentredRows& centred(const Squash& squash);
+  void let_go() { centred_.clear(); }  // of their memory, when nobody uses them
+
+ private:
+  const View& view_;
+  std::vector<std::uint32_t> rows_;
+  std::once_flag looked_;
+  Reach reach_;
+  std::mutex mutex_;
+  std::list<CentredRows> centred_;
+};
+
+// Shift and scale that centre columns; those that are constant become 0. Both (1, d).
+void centre(const Moments& moments, Matrix<float>& shift, Matrix<float>& scale);
+
+}  // namespace lacuna

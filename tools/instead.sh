@@ -1,0 +1,14 @@
+#!/bin/sh
+# Runs another compiler than the build's, with its arguments less those that only g++ knows.
+# usage: tools/instead.sh COMPILER... -- THE_BUILD'S_COMPILER ARGUMENTS
+set -eu
+compiler=""
+while [ "$1" != -- ]; do compiler="$compiler $1"; shift; done
+shift 2
+for word in "$@"; do  # each word goes from the front to the back, or away
+  shift
+  case $word in -fpch-preprocess | -Werror | -W[!lp]*) continue ;; esac
+  set -- "$@" "$word"
+done
+# shellcheck disable=SC2086
+exec $compiler "$@" -Wall -Wextra -Werror
