@@ -113,42 +113,11 @@ class TimedOps final : public OnHost<Ops<float>> {
   void gate_backward(Input S, Input O, Input dZ, Output dS, Output dO) const override {
     time("fusion", [&] { inner_->gate_backward(S, O, dZ, dS, dO); });
   }
-  void bce(Input logits, const LabelRows& labels, const BceSettings& settings, double weight, Output dlogits,
-           double* value) const override {
-    time("loss: classification", [&] { inner_->bce(logits, labels, settings, weight, dlogits, value); });
+#define LACUNA_LOSS(name, parameters, arguments)             \
+  void name parameters const override {                      \
+    time("loss: " #name, [&] { inner_->name arguments; });   \
   }
-  void guess_loss(Input logits, const LabelRows& labels, Input guesses, double weight, Output dlogits,
-                  double* value) const override {
-    time("loss: guesses", [&] { inner_->guess_loss(logits, labels, guesses, weight, dlogits, value); });
-  }
-  void view_loss(Input logits, const LabelRows& labels, Slots slots, double teacher_share, double weight,
-                 Output view_logits, double* value) const override {
-    time("loss: views",
-         [&] { inner_->view_loss(logits, labels, slots, teacher_share, weight, view_logits, value); });
-  }
-  void graph_loss(Input Z, const LabelRows& labels, const GraphSettings& settings, double weight, Output dZ,
-                  double* value) const override {
-    time("loss: graph", [&] { inner_->graph_loss(Z, labels, settings, weight, dZ, value); });
-  }
-  void contrast_loss(Input S, Input O, Slots slots, const ContrastSettings& settings, double weight, Output dS,
-                     Output dO, double* value) const override {
-    time("loss: contrast", [&] { inner_->contrast_loss(S, O, slots, settings, weight, dS, dO, value); });
-  }
-  void instance_loss(Input S, Slots slots, double tau, double weight, Output dS, double* value) const override {
-    time("loss: instances", [&] { inner_->instance_loss(S, slots, tau, weight, dS, value); });
-  }
-  void reconstruction_loss(std::span<const ReconstructionJob<float>> jobs, std::size_t batch_rows,
-                           double weight) const override {
-    time("loss: reconstruction", [&] { inner_->reconstruction_loss(jobs, batch_rows, weight); });
-  }
-  void ranking_loss(Input logits, const LabelRows& labels, double margin, double weight, Output dlogits,
-                    double* value) const override {
-    time("loss: ranking", [&] { inner_->ranking_loss(logits, labels, margin, weight, dlogits, value); });
-  }
-  void agreement_loss(Input A, Input E, double orthogonal, double weight, Output dA, Output dE,
-                      double* value) const override {
-    time("loss: agreement", [&] { inner_->agreement_loss(A, E, orthogonal, weight, dA, dE, value); });
-  }
+#include "ops/loss_list.h"
 
  private:
   static double update_bytes(const ParameterView<float>& W) {

@@ -94,5 +94,20 @@ TEST(Modules, ATypesNameIsDefinedOnce) {
   EXPECT_GT(where.size(), 100u);
 }
 
+// A loss is declared in ops/loss_list.h; its gradient and its engines need a test each (docs/extending.md).
+TEST(Modules, EveryLossIsTested) {
+  const std::string list = read_text(LACUNA_SOURCE_DIR "/src/ops/loss_list.h"), begin = "\nLACUNA_LOSS(";
+  std::size_t losses = 0;
+  for (auto at = list.find(begin); at != list.npos; at = list.find(begin, at + 1)) {
+    const auto from = at + begin.size();
+    const std::string call = list.substr(from, list.find(',', from) - from) + "(";
+    for (const char* test : {"test_ops.cc", "test_engines.cc"})
+      EXPECT_NE(read_text(LACUNA_SOURCE_DIR "/tests/" + std::string(test)).find(call), std::string::npos)
+          << "tests/" << test << " does not call " << call << "...)";
+    ++losses;
+  }
+  EXPECT_GE(losses, 7u);
+}
+
 }  // namespace
 }  // namespace lacuna

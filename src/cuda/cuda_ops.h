@@ -64,23 +64,8 @@ class CudaOps final : public Ops<float> {
   void zero(Output X) const override;
   void gate_forward(Input S, Input O, Output Z) const override;
   void gate_backward(Input S, Input O, Input dZ, Output dS, Output dO) const override;
-  void bce(Input logits, const LabelRows& labels, const BceSettings& settings, double weight, Output dlogits,
-           double* value) const override;
-  void guess_loss(Input logits, const LabelRows& labels, Input guesses, double weight, Output dlogits,
-                  double* value) const override;
-  void view_loss(Input logits, const LabelRows& labels, Slots slots, double teacher_share, double weight,
-                 Output view_logits, double* value) const override;
-  void graph_loss(Input Z, const LabelRows& labels, const GraphSettings& settings, double weight, Output dZ,
-                  double* value) const override;
-  void contrast_loss(Input S, Input O, Slots slots, const ContrastSettings& settings, double weight, Output dS,
-                     Output dO, double* value) const override;
-  void instance_loss(Input S, Slots slots, double tau, double weight, Output dS, double* value) const override;
-  void reconstruction_loss(std::span<const ReconstructionJob<float>> jobs, std::size_t batch_rows,
-                           double weight) const override;
-  void ranking_loss(Input logits, const LabelRows& labels, double margin, double weight, Output dlogits,
-                    double* value) const override;
-  void agreement_loss(Input A, Input E, double orthogonal, double weight, Output dA, Output dE,
-                      double* value) const override;
+#define LACUNA_LOSS(name, parameters, arguments) void name parameters const override;
+#include "ops/loss_list.h"
 
  private:
   const double* known_count(const LabelRows& labels) const;  // on the device

@@ -5,11 +5,13 @@
 
 #include "ops/gemm.h"
 #include "ops/ops.h"
+#include "ops/reference.h"
 #include "ops/sparse.h"
 
 namespace lacuna {
 
-class CpuLosses : public OnHost<Ops<float>> {
+// The losses that are faster than the naive loop; all others are inherited from the reference.
+class CpuLosses : public ReferenceLosses<float> {
  public:
   void bce(Input logits, const LabelRows& labels, const BceSettings& settings, double weight, Output dlogits,
            double* value) const override;

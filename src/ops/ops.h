@@ -178,6 +178,7 @@ class Ops : public Engine {
  public:
   using Output = MatrixView<T>;
   using Input = MatrixView<const T>;
+  using Reconstructions = std::span<const ReconstructionJob<T>>;
 
   // ---- forms ----
   virtual FormPointer input_form(std::size_t rows, std::size_t cols) const = 0;  // at most so many
@@ -218,37 +219,8 @@ class Ops : public Engine {
   virtual void gate_backward(Input S, Input O, Input dZ, Output dS, Output dO) const = 0;
 
   // ---- losses: value and gradient in one call ----
-  // Masked binary cross-entropy, eq. (10): logits (b, c); dlogits is written.
-  virtual void bce(Input logits, const LabelRows& labels, const BceSettings& settings, double weight,
-                   Output dlogits, double* value) const = 0;
-  // Sum over the unknown entries of bce(logit, guess), guesses (n, c) held constant, over the number of KNOWN
-  // entries of the batch: weight 1 gives an unknown entry the say of a known one. Adds to dlogits.
-  virtual void guess_loss(Input logits, const LabelRows& labels, Input guesses, double weight, Output dlogits,
-                          double* value) const = 0;
-  // Mean over (row, view, class) of share·bce(view logit, σ(logit) held constant) + (1-share)·bce(view logit,
-  // Y) G / mean(G). view_logits (N, c) are replaced by their gradient; stack rows without a slot are undefined.
-  virtual void view_loss(Input logits, const LabelRows& labels, Slots slots, double teacher_share,
-                         double weight, Output view_logits, double* value) const = 0;
-  // Weak label-guided graph, eq. (5)-(7): Z (b, d); adds to dZ.
-  virtual void graph_loss(Input Z, const LabelRows& labels, const GraphSettings& settings, double weight,
-                          Output dZ, double* value) const = 0;
-  // Cross-channel contrast, eq. (1): stacks S, O (N, d); adds to dS, dO.
-  virtual void contrast_loss(Input S, Input O, Slots slots, const ContrastSettings& settings, double weight,
-                             Output dS, Output dO, double* value) const = 0;
-  // Instance contrast between two views of the same rows (DICNet): every pair of views, cross-entropy of
-  // cosines / τ with the same row's other view as target, self-similarity replaced by 0; adds to dS.
-  virtual void instance_loss(Input S, Slots slots, double tau, double weight, Output dS,
-                             double* value) const = 0;
-  virtual void reconstruction_loss(std::span<const ReconstructionJob<T>> jobs, std::size_t batch_rows,
-                                   double weight) const = 0;
-  // Known positives before known negatives of the same row (C2AE), P = σ(logits):
-  //   Σ_i mean over j positive, l negative of exp(-μ(P_ij - P_il)) / μ; a row without both gives 0. dlogits is written.
-  virtual void ranking_loss(Input logits, const LabelRows& labels, double margin, double weight, Output dlogits,
-                            double* value) const = 0;
-  // Two embeddings (b, d) of the same rows that shall be alike, with orthonormal columns (C2AE):
-  //   ‖A-E‖² + λ(‖AᵀA-I‖² + ‖EᵀE-I‖²); adds to dA, dE.
-  virtual void agreement_loss(Input A, Input E, double orthogonal, double weight, Output dA, Output dE,
-                              double* value) const = 0;
+#define LACUNA_LOSS(name, parameters, arguments) virtual void name parameters const = 0;
+#include "ops/loss_list.h"
 };
 
 template <class T>

@@ -10,24 +10,10 @@ class ReferenceLosses : public OnHost<Ops<T>> {
  public:
   using Input = MatrixView<const T>;
   using Output = MatrixView<T>;
+  using Reconstructions = std::span<const ReconstructionJob<T>>;
 
-  void bce(Input logits, const LabelRows& labels, const BceSettings& settings, double weight, Output dlogits,
-           double* value) const override;
-  void guess_loss(Input logits, const LabelRows& labels, Input guesses, double weight, Output dlogits,
-                  double* value) const override;
-  void view_loss(Input logits, const LabelRows& labels, Slots slots, double teacher_share, double weight,
-                 Output view_logits, double* value) const override;
-  void graph_loss(Input Z, const LabelRows& labels, const GraphSettings& settings, double weight, Output dZ,
-                  double* value) const override;
-  void contrast_loss(Input S, Input O, Slots slots, const ContrastSettings& settings, double weight,
-                     Output dS, Output dO, double* value) const override;
-  void instance_loss(Input S, Slots slots, double tau, double weight, Output dS, double* value) const override;
-  void reconstruction_loss(std::span<const ReconstructionJob<T>> jobs, std::size_t batch_rows,
-                           double weight) const override;
-  void ranking_loss(Input logits, const LabelRows& labels, double margin, double weight, Output dlogits,
-                    double* value) const override;
-  void agreement_loss(Input A, Input E, double orthogonal, double weight, Output dA, Output dE,
-                      double* value) const override;
+#define LACUNA_LOSS(name, parameters, arguments) void name parameters const override;
+#include "ops/loss_list.h"
 };
 
 template <class T>
