@@ -53,7 +53,7 @@ test-optimised: test-kernels
 	ctest --test-dir $(BUILD)/test --output-on-failure -j $(JOBS)
 test-memory: test-kernels
 	CC=clang-14 CXX=clang++-14 cmake -S . -B $(BUILD)/memory -G Ninja -DCMAKE_BUILD_TYPE=Debug -DLACUNA_SANITIZE=ON \
-	  -DLACUNA_TEST_SET=memory -DLACUNA_CUDA=OFF -DLACUNA_MPI=OFF -DLACUNA_KERNELS=$(CURDIR)/$(BUILD)/test
+	  -DLACUNA_TEST_SET=memory -DLACUNA_CUDA=OFF -DLACUNA_MPI=OFF -DLACUNA_KERNELS=$(abspath $(BUILD)/test)
 	ninja -C $(BUILD)/memory -j $(JOBS)
 	ctest --test-dir $(BUILD)/memory --output-on-failure -j $(JOBS)
 
