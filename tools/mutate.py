@@ -18,6 +18,7 @@ import math
 import os
 import random
 import re
+import resource
 import shlex
 import shutil
 import subprocess
@@ -160,11 +161,13 @@ class Build:
 
 
 def passes(program, limit):
+    """False also where it takes more than `limit` processor seconds, on however busy a machine, or sleeps for long."""
     with tempfile.TemporaryDirectory() as folder:
         try:
             # Tests of whole programs start one that has no mutant.
             return subprocess.run([program, "--gtest_fail_fast", "--gtest_brief=1", "--gtest_filter=-*Program*"], cwd=folder, stdout=subprocess.DEVNULL,
-                                  stderr=subprocess.DEVNULL, timeout=limit).returncode == 0
+                                  stderr=subprocess.DEVNULL, timeout=60 + 60 * limit,
+                                  preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_CPU, (limit, limit + 1))).returncode == 0
         except subprocess.TimeoutExpired:
             return False
 
@@ -196,7 +199,7 @@ def main():
     parser.add_argument("--sample", type=int, default=50, help="mutants of each source")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--only", default="")
-    parser.add_argument("--limit", type=float, default=60, help="seconds after which a test program hangs")
+    parser.add_argument("--limit", type=int, default=20, help="processor seconds after which a test program hangs")
     parser.add_argument("--seconds", type=float, default=math.inf, help="no mutant is begun after them")
     parser.add_argument("--compiler", help="for mutants, instead of the build's: clang++ takes half of g++'s time")
     parser.add_argument("--jobs", type=int, default=os.cpu_count())
