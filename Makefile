@@ -72,7 +72,8 @@ test-everything:
 # Where addresses are more random than it can bear (vm.mmap_rnd_bits above 28), setarch takes that away.
 test-threads:
 	@tools/install-packages.sh build test
-	cmake -S . -B $(BUILD)/thread -G Ninja -DCMAKE_BUILD_TYPE=Debug -DLACUNA_SANITIZE=thread -DLACUNA_CUDA=OFF
+	CC=clang-14 CXX=clang++-14 cmake -S . -B $(BUILD)/thread -G Ninja -DCMAKE_BUILD_TYPE=Debug -DLACUNA_SANITIZE=thread \
+	  -DLACUNA_CUDA=OFF -DLACUNA_MPI=OFF
 	setarch -R ninja -C $(BUILD)/thread lacuna_program test_base test_model test_serve test_serve_faults
 	setarch -R tools/test_threads.py $(BUILD)/thread
 

@@ -210,14 +210,15 @@ def main():
     if given.pack:
         build.pack(given.pack)
         return 0
+    texts = {source: (build.root / source).read_text() for source in TARGETS if given.only in source}
+    with concurrent.futures.ThreadPoolExecutor(given.jobs) as pool:
+        fates = pool.map(lambda source: judge(build, {"source": source, "text": texts[source]}, given.limit), texts)
+        failing = [source for source, fate in zip(texts, fates) if fate != "survived"]
+    if failing:
+        raise SystemExit(f"the tests fail without any mutant: {', '.join(failing)}")
     drawn, possible = [], {}
-    for source in TARGETS:
-        text = (build.root / source).read_text()
+    for source, text in texts.items():
         everything = list(mutants(source, text))
-        if given.only not in source:
-            continue
-        if judge(build, {"source": source, "text": text}, given.limit) != "survived":
-            raise SystemExit(f"the tests of {source} fail without any mutant")
         possible[source] = len(everything)
         random.Random(given.seed).shuffle(everything)
         drawn += enumerate(everything[:given.sample])
