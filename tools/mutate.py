@@ -1,13 +1,16 @@
 #!/usr/bin/env python3
 """Breaks one place of a source at a time and expects its tests to fail: a measure of how much the tests notice.
 
-usage: tools/mutate.py BUILD [--sample N] [--seed S] [--only PART] [--seconds S] [--compiler C] [--out FILE]
+usage: tools/mutate.py BUILD [--sample N] [--seed S] [--only PART] [--seconds S] [--compiler C] [--again FILE] [--out FILE]
        tools/mutate.py BUILD --pack FOLDER
 
 BUILD is a build folder in which the test programs of TARGETS are built; nothing in it is changed. Every mutant is compiled
 alone, without optimisation, and linked before the library, so that it takes the place of the original. N mutants of each source
 are drawn from all possible ones, the same for the same seed; --only takes the sources whose path holds PART. After --seconds no
 mutant is begun: sources take turns, so that each has about as many.
+
+Where the program reads a place too far, only a build under sanitizers notices: --again takes the survivors of FILE, an --out of
+before, and judges them in another BUILD.
 
 --pack gathers what another machine with g++ and Python needs, and no more: there, FOLDER/mutate.py FOLDER does the same.
 """
@@ -202,6 +205,7 @@ def main():
     parser.add_argument("--limit", type=int, default=20, help="processor seconds after which a test program hangs")
     parser.add_argument("--seconds", type=float, default=math.inf, help="no mutant is begun after them")
     parser.add_argument("--compiler", help="for mutants, instead of the build's: clang++ takes half of g++'s time")
+    parser.add_argument("--again", type=Path, metavar="FILE", help="only the mutants that survived there")
     parser.add_argument("--jobs", type=int, default=os.cpu_count())
     parser.add_argument("--out", type=Path, help="what happened to every mutant, as JSON lines")
     parser.add_argument("--pack", type=Path, metavar="FOLDER")
@@ -216,11 +220,16 @@ def main():
         failing = [source for source, fate in zip(texts, fates) if fate != "survived"]
     if failing:
         raise SystemExit(f"the tests fail without any mutant: {', '.join(failing)}")
-    drawn, possible = [], {}
+    drawn, possible, again = [], {}, None
+    if given.again:
+        known = map(json.loads, given.again.read_text().splitlines())
+        again = {(mutant["source"], mutant["line"], mutant["is"]) for mutant in known if mutant["fate"] == "survived"}
     for source, text in texts.items():
         everything = list(mutants(source, text))
         possible[source] = len(everything)
         random.Random(given.seed).shuffle(everything)
+        if again is not None:
+            everything = [mutant for mutant in everything if (source, mutant["line"], mutant["is"]) in again]
         drawn += enumerate(everything[:given.sample])
     drawn = [mutant for _, mutant in sorted(drawn, key=lambda ranked: ranked[0])]
     end = time.monotonic() + given.seconds
