@@ -179,7 +179,7 @@ def relative(X, pred, mean, rows, place):
 def views_of(args, path, results):
     names, X, own, _ = read(path)
     n, m = own.shape
-    for kind in ("random", "pattern"):
+    for kind in args.gaps.split(","):
         with tempfile.TemporaryDirectory() as folder:
             folds = masks(args, path, folder, kind, args.repeats, m, names)
             for k in range(args.first, args.repeats):
@@ -371,6 +371,7 @@ def main():
     parser.add_argument("--repeats", type=int, default=5)
     parser.add_argument("--first", type=int, default=0, help="the first repetition that is run, of --repeats")
     parser.add_argument("--threads", type=int, default=0)
+    parser.add_argument("--gaps", default="random,pattern", help="views: which gaps")
     parser.add_argument("--without-imputer", action="store_true")
     parser.add_argument("--ours", action="store_true", help="views: without rivals")
     args = parser.parse_args()
