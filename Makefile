@@ -53,7 +53,7 @@ test-optimised: test-kernels
 	ctest --test-dir $(BUILD)/test --output-on-failure -j $(JOBS)
 test-memory: test-kernels
 	CC=clang-14 CXX=clang++-14 cmake -S . -B $(BUILD)/memory -G Ninja -DCMAKE_BUILD_TYPE=Debug -DLACUNA_SANITIZE=ON \
-	  -DLACUNA_TEST_SET=memory -DLACUNA_CUDA=OFF -DLACUNA_MPI=OFF -DLACUNA_KERNELS=$(CURDIR)/$(BUILD)/test
+	  -DLACUNA_TEST_SET=memory -DLACUNA_CUDA=OFF -DLACUNA_MPI=OFF -DLACUNA_KERNELS=$(abspath $(BUILD)/test)
 	ninja -C $(BUILD)/memory -j $(JOBS)
 	ctest --test-dir $(BUILD)/memory --output-on-failure -j $(JOBS)
 
@@ -72,7 +72,8 @@ test-everything:
 # Where addresses are more random than it can bear (vm.mmap_rnd_bits above 28), setarch takes that away.
 test-threads:
 	@tools/install-packages.sh build test
-	cmake -S . -B $(BUILD)/thread -G Ninja -DCMAKE_BUILD_TYPE=Debug -DLACUNA_SANITIZE=thread -DLACUNA_CUDA=OFF
+	CC=clang-14 CXX=clang++-14 cmake -S . -B $(BUILD)/thread -G Ninja -DCMAKE_BUILD_TYPE=Debug -DLACUNA_SANITIZE=thread \
+	  -DLACUNA_CUDA=OFF -DLACUNA_MPI=OFF
 	setarch -R ninja -C $(BUILD)/thread lacuna_program test_base test_model test_serve test_serve_faults
 	setarch -R tools/test_threads.py $(BUILD)/thread
 

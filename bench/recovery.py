@@ -179,13 +179,13 @@ def relative(X, pred, mean, rows, place):
 def views_of(args, path, results):
     names, X, own, _ = read(path)
     n, m = own.shape
-    for kind in ("random", "pattern"):
+    for kind in args.gaps.split(","):
         with tempfile.TemporaryDirectory() as folder:
             folds = masks(args, path, folder, kind, args.repeats, m, names)
             for k in range(args.first, args.repeats):
                 W, _, train, val, test = parts(folds, k, n)
                 W = W & own
-                learn = np.sort(np.concatenate([train, val]))
+                learn, test = np.sort(np.concatenate([train, val])), np.sort(test)  # recovered rows come in the data's order
                 model, filled, sd = (os.path.join(folder, s) for s in ("m.safetensors", "filled.npz", "sd.npz"))
                 start = time.time()
                 try:
@@ -199,6 +199,8 @@ def views_of(args, path, results):
                        "--deviations", sd)
                 ours = {"fit seconds": fitted - start, "recover seconds": time.time() - fitted}
                 Y, S = (dict(zip(*read(path_)[:2])) for path_ in (filled, sd))
+                for v in range(m):  # what is there is passed on, row by row
+                    assert (Y[names[v]][W[test, v]] == X[v][test[W[test, v]]]).all(), names[v]
                 P = [Prepared(X[v], learn[W[learn, v]]) for v in range(m)]
                 Z = [P[v](X[v]) for v in range(m)]
                 imputed = iterative(X, P, Z, W, test, learn) if not args.without_imputer else None
@@ -236,12 +238,11 @@ def tags_of(args, path, results):
             lacuna(args, "train", path, "--folds", folds, *common, "--keep-decoders", "--out", at("m"))
             lacuna(args, "recover", at("m"), path, "--folds", folds, "--fold", k, "--out", at("rows.npz"))
             f = {key: value for key, value in np.load(folds).items() if key != "hash"}  # W changes
-            order = f[f"order{k}"].astype(int).ravel()
             filled_names, rows, _, _ = read(at("rows.npz"))
             whole = {key: value for key, value in np.load(path).items() if key in ("label_names", "ids")}
-            for name, x in zip(filled_names, rows):  # rows come in the fold's order
-                whole[name] = np.empty_like(x)
-                whole[name][order] = x
+            for name, x in zip(filled_names, rows):  # in the data's order
+                assert len(x) == n
+                whole[name] = x
             np.savez(at("filled.npz"), label=np.where(labels < 0, np.nan, labels).astype(np.float32), **whole)
             f[f"W{k}"] = np.ones_like(f[f"W{k}"])
             np.savez(at("whole.npz"), **f)
@@ -370,6 +371,7 @@ def main():
     parser.add_argument("--repeats", type=int, default=5)
     parser.add_argument("--first", type=int, default=0, help="the first repetition that is run, of --repeats")
     parser.add_argument("--threads", type=int, default=0)
+    parser.add_argument("--gaps", default="random,pattern", help="views: which gaps")
     parser.add_argument("--without-imputer", action="store_true")
     parser.add_argument("--ours", action="store_true", help="views: without rivals")
     args = parser.parse_args()

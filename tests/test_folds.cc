@@ -441,6 +441,10 @@ TEST(Stratify, SmallCasesByHand) {
   // A full part takes no more, however much it lacks.
   EXPECT_EQ(order_of({{0}, {0}, {0}}, 1, {1, 1, 1}, {2, 0, 1}), (Order{2, 0, 1}));
   EXPECT_EQ(order_of({{0, 1}, {0, 1}, {1}, {1}}, 2, {2, 1, 1}, {0, 1, 2, 3}), (Order{0, 2, 1, 3}));
+  // Labels of one positive each: the largest part lacks most of each, also where it has less room than others by then.
+  EXPECT_EQ(
+      order_of({{0}, {1}, {2}, {}, {}, {}, {}, {}, {}, {}}, 3, {4, 3, 3}, {0, 1, 2, 3, 4, 5, 6, 7, 8, 9}),
+      (Order{0, 1, 2, 7, 3, 5, 8, 4, 6, 9}));
   // No positive at all: parts fill up by their room.
   EXPECT_EQ(order_of({{}, {}, {}, {}}, 1, {1, 2, 1}, {3, 1, 0, 2}), (Order{1, 3, 0, 2}));
 }

@@ -52,16 +52,16 @@ class MemoryLimit : public testing::Test {
   TemporaryDirectory folder_;
 };
 
-// 570 MB of rows within 330 MB: resident memory counts pages of mapped files too.
+// 340 MB of rows within 210 MB: resident memory counts pages of mapped files too.
 TEST_F(MemoryLimit, AppliesToDataLargerThanMemory) {
-  const std::string data = simulated({"--rows", "20000", "--sizes", "4096,3000"});
+  const std::string data = simulated({"--rows", "24000", "--sizes", "2048,1500"});
   std::uintmax_t bytes = 0;
   for (const auto& entry : fs::directory_iterator(data)) bytes += entry.file_size();
-  const std::size_t limit = std::size_t{330} << 20;
+  const std::size_t limit = std::size_t{200} << 20;
   ASSERT_GT(bytes, limit * 8 / 5);
   for (const char* prepare : {"root-pca", "zscore"}) {
     const Ended ended = run(training(data, "m.safetensors",
-                                     {"--memory-limit", "330M", "--epochs", "1", "--prepare", prepare,
+                                     {"--memory-limit", "200M", "--epochs", "1", "--prepare", prepare,
                                       "--shuffle-window", "1000", "--view-weight", "1"}));
     EXPECT_EQ(ended.code, 0) << ended.err;
     EXPECT_LT(ended.peak_bytes, limit) << prepare;

@@ -32,8 +32,8 @@ std::map<std::string, Matrix<double>> values_of(Net& network) {
 
 void restore(Net& network, const std::map<std::string, Matrix<double>>& values) {
   network.visit([&](const std::string& name, ParameterView<double> p, bool) {
-    for (std::size_t i = 0; i < p.value.rows; ++i)
-      for (std::size_t j = 0; j < p.value.cols; ++j) p.value(i, j) = values.at(name)(i, j);
+    const Matrix<double>& old = values.at(name);
+    for (std::size_t i = 0; i < p.value.rows; ++i) std::ranges::copy(old.row(i), p.value.row(i).begin());
   });
 }
 

@@ -113,6 +113,45 @@ TEST(RoundTrip, CsvNamesThatAreNumbers) {
   }
 }
 
+// Features and labels may be called like ids, and hold different whole numbers, or the very ids, or the numbers of rows.
+TEST(RoundTrip, CsvNamesThatSoundLikeIds) {
+  for (const char* name : {"id", "patient_id", "sample", "index", "Unnamed: 0", "X", "name"})
+    for (const bool with_ids : {true, false}) {
+      SCOPED_TRACE(std::string(name) + (with_ids ? " beside ids" : ""));
+      Dataset data;
+      data.name = "d";
+      data.rows = 3;
+      if (with_ids) data.ids = {"7", "8", "11"};
+      for (const bool first : {true, false}) {
+        Matrix<float> x(3, 3);
+        for (std::size_t i = 0; i < 3; ++i) {
+          x(i, first ? 0 : 1) = static_cast<float>(i + 1);
+          x(i, first ? 1 : 0) = .5f;
+          x(i, 2) = i == 2 ? 11.f : static_cast<float>(i + 7);
+        }
+        std::vector<std::string> names = {first ? name : "a", first ? "a" : name, "b"};
+        data.views.push_back({.name = first ? "v" : "w",
+                              .features = Table<float>(std::move(x)),
+                              .column_names = std::move(names)});
+      }
+      Matrix<std::int8_t> y(3, 2);
+      y(1, 0) = y(0, 1) = 1;
+      y(2, 0) = kUnknown;
+      data.labels = std::move(y);
+      data.label_names = {name, "sun"};
+      const TemporaryDirectory folder;
+      for (int times = 0; times < 2; ++times) {  // the second replaces what the first has written
+        write_dataset(data, folder / "d.csv");
+        const Dataset back = read_dataset(folder / "d.csv");
+        EXPECT_EQ(back.ids, data.ids);
+        EXPECT_EQ(back.label_names, data.label_names);
+        for (std::size_t v = 0; v < 2; ++v)
+          EXPECT_EQ(back.views.at(v).column_names, data.views[v].column_names);
+        EXPECT_EQ(content_hash(back), content_hash(data));
+      }
+    }
+}
+
 TEST(RoundTrip, MatlabLevel73) {
   Matrix<float> a(3, 2), w(3, 2);
   for (std::size_t k = 0; k < 6; ++k) a.data()[k] = static_cast<float>(k) + .5f;

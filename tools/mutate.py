@@ -1,13 +1,16 @@
 #!/usr/bin/env python3
 """Breaks one place of a source at a time and expects its tests to fail: a measure of how much the tests notice.
 
-usage: tools/mutate.py BUILD [--sample N] [--seed S] [--only PART] [--seconds S] [--out FILE]
+usage: tools/mutate.py BUILD [--sample N] [--seed S] [--only PART] [--seconds S] [--compiler C] [--again FILE] [--out FILE]
        tools/mutate.py BUILD --pack FOLDER
 
 BUILD is a build folder in which the test programs of TARGETS are built; nothing in it is changed. Every mutant is compiled
 alone, without optimisation, and linked before the library, so that it takes the place of the original. N mutants of each source
 are drawn from all possible ones, the same for the same seed; --only takes the sources whose path holds PART. After --seconds no
 mutant is begun: sources take turns, so that each has about as many.
+
+Where the program reads a place too far, only a build under sanitizers notices: --again takes the survivors of FILE, an --out of
+before, and judges them in another BUILD.
 
 --pack gathers what another machine with g++ and Python needs, and no more: there, FOLDER/mutate.py FOLDER does the same.
 """
@@ -18,6 +21,7 @@ import math
 import os
 import random
 import re
+import resource
 import shlex
 import shutil
 import subprocess
@@ -79,7 +83,7 @@ def mutants(source, text):
 class Build:
     """How sources are compiled and tests are linked: read from a build folder, or from what --pack wrote."""
 
-    def __init__(self, folder):
+    def __init__(self, folder, compiler=None):
         self.folder, self.packed = folder, (folder / "commands.json").exists()
         self.root = folder if self.packed else Path(__file__).resolve().parent.parent
         if self.packed:
@@ -88,6 +92,8 @@ class Build:
         entries = json.loads((folder / "compile_commands.json").read_text())
         self.compile = {source: self.plain(next(entry["command"] for entry in entries if self.compiles(entry["file"], source)))
                         for source in TARGETS}
+        if compiler:
+            self.compile = {source: [compiler, *words[1:]] for source, words in self.compile.items()}
         self.link = {test: self.link_words(test) for test in sorted({test for tests in TARGETS.values() for test in tests})}
 
     @staticmethod
@@ -158,11 +164,13 @@ class Build:
 
 
 def passes(program, limit):
+    """False also where it takes more than `limit` processor seconds, on however busy a machine, or sleeps for long."""
     with tempfile.TemporaryDirectory() as folder:
         try:
             # Tests of whole programs start one that has no mutant.
             return subprocess.run([program, "--gtest_fail_fast", "--gtest_brief=1", "--gtest_filter=-*Program*"], cwd=folder, stdout=subprocess.DEVNULL,
-                                  stderr=subprocess.DEVNULL, timeout=limit).returncode == 0
+                                  stderr=subprocess.DEVNULL, timeout=60 + 60 * limit,
+                                  preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_CPU, (limit, limit + 1))).returncode == 0
         except subprocess.TimeoutExpired:
             return False
 
@@ -194,26 +202,34 @@ def main():
     parser.add_argument("--sample", type=int, default=50, help="mutants of each source")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--only", default="")
-    parser.add_argument("--limit", type=float, default=60, help="seconds after which a test program hangs")
+    parser.add_argument("--limit", type=int, default=20, help="processor seconds after which a test program hangs")
     parser.add_argument("--seconds", type=float, default=math.inf, help="no mutant is begun after them")
+    parser.add_argument("--compiler", help="for mutants, instead of the build's: clang++ takes half of g++'s time")
+    parser.add_argument("--again", type=Path, metavar="FILE", help="only the mutants that survived there")
     parser.add_argument("--jobs", type=int, default=os.cpu_count())
     parser.add_argument("--out", type=Path, help="what happened to every mutant, as JSON lines")
     parser.add_argument("--pack", type=Path, metavar="FOLDER")
     given = parser.parse_args()
-    build = Build(given.build.resolve())
+    build = Build(given.build.resolve(), given.compiler)
     if given.pack:
         build.pack(given.pack)
         return 0
-    drawn, possible = [], {}
-    for source in TARGETS:
-        text = (build.root / source).read_text()
+    texts = {source: (build.root / source).read_text() for source in TARGETS if given.only in source}
+    with concurrent.futures.ThreadPoolExecutor(given.jobs) as pool:
+        fates = pool.map(lambda source: judge(build, {"source": source, "text": texts[source]}, given.limit), texts)
+        failing = [source for source, fate in zip(texts, fates) if fate != "survived"]
+    if failing:
+        raise SystemExit(f"the tests fail without any mutant: {', '.join(failing)}")
+    drawn, possible, again = [], {}, None
+    if given.again:
+        known = map(json.loads, given.again.read_text().splitlines())
+        again = {(mutant["source"], mutant["line"], mutant["is"]) for mutant in known if mutant["fate"] == "survived"}
+    for source, text in texts.items():
         everything = list(mutants(source, text))
-        if given.only not in source:
-            continue
-        if judge(build, {"source": source, "text": text}, given.limit) != "survived":
-            raise SystemExit(f"the tests of {source} fail without any mutant")
         possible[source] = len(everything)
         random.Random(given.seed).shuffle(everything)
+        if again is not None:
+            everything = [mutant for mutant in everything if (source, mutant["line"], mutant["is"]) in again]
         drawn += enumerate(everything[:given.sample])
     drawn = [mutant for _, mutant in sorted(drawn, key=lambda ranked: ranked[0])]
     end = time.monotonic() + given.seconds

@@ -36,6 +36,8 @@ class CudaOps final : public Ops<float> {
   void upload(ByteRows<const std::byte> host, ByteRows<std::byte> to, std::size_t width, std::size_t rows) const override;
   void download(ByteRows<const std::byte> from, ByteRows<std::byte> host, std::size_t width,
                 std::size_t rows) const override;
+  void duplicate(ByteRows<const std::byte> from, ByteRows<std::byte> to, std::size_t width,
+                 std::size_t rows) const override;
   int place() const override { return device_ + 1; }
   std::uint64_t mark() const override;
   void wait(std::uint64_t mark) const override;

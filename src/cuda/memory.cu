@@ -207,6 +207,14 @@ void CudaOps::download(ByteRows<const std::byte> from, ByteRows<std::byte> host,
   LACUNA_CUDA(cudaStreamSynchronize(stream_));
 }
 
+void CudaOps::duplicate(ByteRows<const std::byte> from, ByteRows<std::byte> to, std::size_t width,
+                        std::size_t rows) const {
+  ++launches;
+  LACUNA_CUDA(cudaSetDevice(device_));
+  LACUNA_CUDA(cudaMemcpy2DAsync(to.data, rows == 1 ? width : to.stride, from.data, rows == 1 ? width : from.stride, width,
+                                rows, cudaMemcpyDeviceToDevice, stream_));
+}
+
 // What is free, but for a part that steps and predictions may need. LACUNA_GPU_DATA sets a limit, in bytes.
 std::size_t CudaOps::room() const {
   LACUNA_CUDA(cudaSetDevice(device_));

@@ -119,13 +119,9 @@ RowSums sum_rows(MatrixView<const float> scores, MatrixView<const std::int8_t> t
 // The adapted AUC from the numbers of positives and of known labels at each rank.
 double adapted_auc(const std::vector<std::uint64_t>& positives_at,
                    const std::vector<std::uint64_t>& known_at) {
-  double positives = 0, known = 0;
-  for (std::size_t r = 1; r < known_at.size(); ++r) {
-    positives += static_cast<double>(positives_at[r]);
-    known += static_cast<double>(known_at[r]);
-  }
-  const double negatives = known - positives;
-  if (known_at.size() < 2 || positives == 0 || negatives == 0) return kNaN;
+  double positives = 0;
+  for (std::size_t r = 1; r < positives_at.size(); ++r) positives += static_cast<double>(positives_at[r]);
+  if (positives == 0) return kNaN;
   double tp = static_cast<double>(positives_at[1]), fp = static_cast<double>(known_at[1]) - tp, area = 0;
   const double fp_first = fp;
   for (std::size_t r = 2; r < known_at.size(); ++r) {

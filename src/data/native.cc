@@ -7,6 +7,7 @@
 #include "data/flat_table.h"
 #include "data/folder.h"
 #include "data/formats.h"
+#include "data/id_columns.h"
 #include "data/names.h"
 #include "data/native_toml.h"
 #include "data/native_writer.h"
@@ -33,13 +34,20 @@ void write_lines(const std::string& path, const std::vector<std::string>& names)
   file.commit();
 }
 
-void write_csv_view(const Dataset& data, std::size_t v, const std::vector<std::string>& keys,
+// A column called like ids would be taken for them, or refused beside them: then all names stand in a file of their own.
+bool names_stand_apart(const std::vector<std::string>& names, const std::vector<std::string>& keys) {
+  for (std::size_t j = 0; j < names.size(); ++j)
+    if (may_hold_ids(names[j], keys.empty() ? j : j + 1)) return true;
+  return false;
+}
+
+void write_csv_view(const Dataset& data, std::size_t v, const std::vector<std::string>& keys, bool header,
                     const std::string& path) {
   const View& view = data.views[v];
   const auto& table = std::get<Table<float>>(view.features);
   AtomicFile file(path);
   std::string line;
-  if (!view.column_names.empty()) {
+  if (header) {
     line = keys.empty() ? "" : "id";
     for (std::size_t j = 0; j < view.column_names.size(); ++j)
       line += (line.empty() && j == 0 ? "" : ",") + cell(view.column_names[j]);
@@ -79,12 +87,13 @@ void write_matrix_market(const Dataset& data, std::size_t v, const std::string& 
   file.commit();
 }
 
-void write_csv_labels(const Dataset& data, const std::vector<std::string>& keys, const std::string& path) {
+void write_csv_labels(const Dataset& data, const std::vector<std::string>& keys, bool header,
+                      const std::string& path) {
   AtomicFile file(path);
   std::string line = keys.empty() ? "" : "id";
   for (std::size_t j = 0; j < data.label_count(); ++j)
     line += (j == 0 && keys.empty() ? "" : ",") + cell(data.label_names[j]);
-  file.write(line + "\n");
+  if (header) file.write(line + "\n");
   for (std::size_t i = 0; i < data.rows; ++i) {
     line = keys.empty() ? "" : cell(keys[i]);
     for (std::size_t j = 0; j < data.label_count(); ++j) {
@@ -144,15 +153,26 @@ void write_csv_folder(const Dataset& data, const std::string& path) {
         toml += fmt::format("columns = \"{}.columns.csv\"\n", stem);
       }
     } else {
-      write_csv_view(data, v, keys, folder.file(stem + ".csv"));
-      toml += fmt::format("file = \"{}.csv\"\nheader = {}\n", stem, !view.column_names.empty());
-      if (!keys.empty()) toml += id_column(!view.column_names.empty());
+      const bool apart = names_stand_apart(view.column_names, keys),
+                 header = !view.column_names.empty() && !apart;
+      write_csv_view(data, v, keys, header, folder.file(stem + ".csv"));
+      toml += fmt::format("file = \"{}.csv\"\nheader = {}\n", stem, header);
+      if (!keys.empty()) toml += id_column(header);
+      if (apart) {
+        write_lines(folder.file(stem + ".columns.csv"), view.column_names);
+        toml += fmt::format("columns = \"{}.columns.csv\"\n", stem);
+      }
     }
   }
   if (!data.labels.empty()) {
-    write_csv_labels(data, keys, folder.file("labels.csv"));
-    toml += "\n[labels]\nfile = \"labels.csv\"\nheader = true\ncode = \"01\"\n";
-    if (!keys.empty()) toml += id_column(true);
+    const bool apart = names_stand_apart(data.label_names, keys);
+    write_csv_labels(data, keys, !apart, folder.file("labels.csv"));
+    toml += fmt::format("\n[labels]\nfile = \"labels.csv\"\nheader = {}\ncode = \"01\"\n", !apart);
+    if (!keys.empty()) toml += id_column(!apart);
+    if (apart) {
+      write_lines(folder.file("label_names.csv"), data.label_names);
+      toml += "names = \"label_names.csv\"\n";
+    }
   }
   folder.commit(toml);
 }

@@ -166,7 +166,12 @@ void show_resampled_t(const ExperimentResults& results, const Field& field, cons
 
 void show_significance(const ExperimentResults& results, ReportSink& sink) {
   const Field field = tested_field(results);
-  if (field.methods.size() < 2) return;
+  if (field.methods.size() < 2) {
+    sink.page().paragraph(fmt::format(
+        "Tests compare ranked methods, and here {}; those marked † stand beside the comparison.",
+        field.methods.empty() ? "is none" : fmt::format("{} is the only one", field.methods[0]->title)));
+    return;
+  }
   sink.page().paragraph(fmt::format("All tests use {} and the level {}.", field.metric, field.level));
   if (field.data.size() >= 2) {
     show_friedman(results, field, sink);

@@ -27,6 +27,7 @@ class C2ae final : public NetworkMethod {
     train_options_.weight_decay = 1e-3;
     train_options_.select = "AP";
     train_options_.patience = 30;
+    precision_ = "f32";  // gradients are divided by their size: the roundings of small ones count
   }
   Traits traits() const override {
     return {.name = "c2ae",

@@ -30,12 +30,12 @@ class NetworkMethod : public Method {
   Precision precision() const { return used_; }  // of the network that is being made
 
   TrainOptions train_options_;
+  std::string precision_ = "auto";  // auto, f32, bf16
 
  private:
   Precision chosen() const;
   void settle(const NetworkShape& shape);  // after training
 
-  std::string precision_ = "auto";  // auto, f32, bf16
   Precision used_ = Precision::f32;
   std::unique_ptr<Network> network_;
   std::uint64_t trained_parameters_ = 0;  // after fit(): those that only training needs included

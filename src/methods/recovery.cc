@@ -31,6 +31,28 @@ Matrix<float> Recovery::features_of(MatrixView<const float> F) const {
   return A;
 }
 
+std::size_t Recovery::direct_features() const {
+  std::size_t sum = 0;
+  for (const auto& view : preparation_.views()) sum += view.width();
+  return sum;
+}
+
+Matrix<float> Recovery::direct_of(const Items& items, std::size_t without) {
+  std::size_t columns = 0, first = 0;
+  for (const auto& X : items.X) columns += X.cols();
+  Matrix<float> A(items.rows(), columns);
+  for (std::size_t v = 0; v < items.X.size(); ++v) {
+    const std::size_t width = items.X[v].cols();
+    // Views count alike, however many directions they have.
+    const float scale = 1 / std::sqrt(static_cast<float>(std::max<std::size_t>(width, 1)));
+    for (std::size_t i = 0; v != without && i < A.rows(); ++i)
+      if (items.W(i, v) != 0)
+        for (std::size_t j = 0; j < width; ++j) A(i, first + j) = items.X[v](i, j) * scale;
+    first += width;
+  }
+  return A;
+}
+
 float Recovery::factor_of_variance(const Decoder& decoder, float doubt) {
   constexpr double kLeast = .05;
   return static_cast<float>(
@@ -48,11 +70,15 @@ RecoveredViews Recovery::recover(const Selection& rows, const std::vector<int>& 
     result.any[i] = std::ranges::any_of(items.W.row(i), [](std::uint8_t w) { return w != 0; });
   Matrix<float> F(n, factors_.rank()), doubt(n, m);
   factors_.estimate(items, Factors::kAll, F, doubt);
-  const Matrix<float> A = features_of(F);
+  const Matrix<float> A = features_of(F), direct = direct_of(items, Factors::kAll);
+  const std::size_t p = A.cols();
   for (std::size_t v = 0; v < m; ++v) {
     const Decoder& decoder = decoders_[v];
     Matrix<float> values(n, decoder.mean.cols()), deviations(n, decoder.mean.cols());
-    if (!decoder.weights.empty()) multiply(A, decoder.weights, Transpose::none, false, values);
+    if (!decoder.weights.empty())
+      multiply(A, decoder.weights.view().slice(0, p), Transpose::none, false, values);
+    if (decoder.weights.rows() > p)
+      multiply(direct, decoder.weights.view().slice(p, direct.cols()), Transpose::none, true, values);
     parallel_for(n, 16, [&](std::size_t begin, std::size_t end) {
       for (std::size_t i = begin; i < end; ++i) {
         const auto value = values.row(i), deviation = deviations.row(i);
@@ -139,6 +165,7 @@ Recovery Recovery::load(const Tensors& file, const std::vector<std::size_t>& col
          stem);
   result.factor_scale_ = scale[0];
   result.rows_ = meta.at("rows").get<std::size_t>();
+  const std::size_t features = result.factor_features() + result.direct_features();
   for (std::size_t v = 0; v < columns.size(); ++v) {
     Decoder decoder;
     const auto read = [&](const char* what, std::size_t rows) {
@@ -146,12 +173,16 @@ Recovery Recovery::load(const Tensors& file, const std::vector<std::size_t>& col
       const auto& shape = file.at(name).shape;
       if (shape.size() != 2 || shape[0] != rows || shape[1] != columns[v])
         fail(Exit::data, "{}: '{}' is not of shape ({}, {}), as {} features and view '{}' ask for", path,
-             name, rows, columns[v], result.features(), views[v].name);
+             name, rows, columns[v], features, views[v].name);
       Matrix<float> matrix = file.matrix(name);
       if (!finite(matrix)) fail(Exit::data, "{}: '{}' contains what is not a finite number", path, name);
       return matrix;
     };
-    if (file.has(fmt::format("{}weights.{}", stem, v))) decoder.weights = read("weights", result.features());
+    if (const std::string name = fmt::format("{}weights.{}", stem, v); file.has(name)) {
+      const auto& shape = file.at(name).shape;  // 0.2.0 decoded factors alone
+      const bool older = shape.size() == 2 && shape[0] == result.factor_features();
+      decoder.weights = read("weights", older ? result.factor_features() : features);
+    }
     decoder.mean = read("mean", 1);
     decoder.low = read("low", 1);
     decoder.high = read("high", 1);

@@ -4,9 +4,10 @@
 //   2. The factors of an item, estimated from the views it has, and their coordinates in a Gaussian kernel
 //      (data/kernel_map.h) are its features, whatever its views are.
 //   3. Of each view a ridge regression decodes the features into the view's own columns: nothing of the preparation has
-//      to be inverted, and what it leaves out is part of the stated error.
+//      to be inverted, and what it leaves out is part of the stated error. A second regression reads the prepared views
+//      themselves, zeros where one is missing: few rows allow few factors, and much in a view is outside of them.
 //
-// The number of factors and the penalties are chosen, and the deviations are measured, on views that were hidden from
+// The number of factors, the penalties and the shares of both regressions are chosen, and the deviations are measured, on views that were hidden from
 // rows which the fit did not see (three parts in turn). A deviation times 1.645 is half of an interval that held 90 % of
 // those hidden values: of each column, wider for items whose views say less.
 //
@@ -60,16 +61,19 @@ class Recovery {
  private:
   friend class RecoveryFit;
   struct Decoder {
-    Matrix<float> weights;                   // (p, d_v); empty: the means alone
-    Matrix<float> mean, low, high;           // (1, d_v) of the training rows; what is recovered lies between
-    Matrix<float> deviation;                 // (1, d_v), at average doubt
+    Matrix<float> weights;          // (p, d_v) or, of older files, (factors' p, d_v); empty: the means alone
+    Matrix<float> mean, low, high;  // (1, d_v) of the training rows; what is recovered lies between
+    Matrix<float> deviation;        // (1, d_v), at average doubt
     double doubt_base = 1, doubt_slope = 0;  // variance at doubt t, relative to the average: base + slope t
     double error = 1, coverage = 0;  // on hidden views: squared, relative to the means; of the 90 % intervals
     std::size_t rows = 0;            // that it was learned from
   };
-  std::size_t features() const { return factors_.rank() + kernel_.columns() + 1; }
-  // Factors, their kernel coordinates and a constant: A (n, p).
+  std::size_t factor_features() const { return factors_.rank() + kernel_.columns() + 1; }
+  std::size_t direct_features() const;
+  // Factors, their kernel coordinates and a constant: (n, factor_features).
   Matrix<float> features_of(MatrixView<const float> F) const;
+  // Prepared views side by side, view `without` left aside: (n, direct_features).
+  static Matrix<float> direct_of(const Items& items, std::size_t without);
   static float factor_of_variance(const Decoder& decoder, float doubt);  // of the deviation
 
   Preparation preparation_;

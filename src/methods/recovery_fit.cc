@@ -4,6 +4,7 @@
 #include <cmath>
 #include <limits>
 #include <numeric>
+#include <optional>
 
 #include "base/error.h"
 #include "base/random.h"
@@ -100,8 +101,8 @@ class RecoveryFit {
     if (std::ranges::any_of(pairs_, learnable)) {
       double bytes = 0;
       for (const auto& map : result_.preparation_.views())
-        bytes += static_cast<double>(map.columns) * static_cast<double>(kKernelColumns + kRanks[3]) *
-                 sizeof(float);
+        bytes += static_cast<double>(map.columns) *
+                 static_cast<double>(kKernelColumns + kRanks[3] + result_.direct_features()) * sizeof(float);
       if (bytes > Recovery::kMostBytes)
         fail(Exit::data,
              "{}: decoders of {} views would take {:.1f} GB, and at most {:.1f} are kept; omit "
@@ -264,21 +265,55 @@ class RecoveryFit {
     }
     if (n < Recovery::kFewestRows) return result;
 
-    const std::size_t p = whole.A[v].cols();
-    std::vector<RidgeSums> learn, held;
-    for (const Part& one : parts_) {
-      learn.emplace_back(one.A[v].cols(), d);
-      held.emplace_back(one.A[v].cols(), d);
+    const Matrix<float> direct = Recovery::direct_of(gathered(pairs_[v]), v);
+    std::vector<MatrixView<const float>> features, views(folds_, direct);
+    for (const Part& one : parts_) features.push_back(one.A[v]);
+    const auto by_factors = regression(v, result.mean, features, whole.A[v]);
+    if (!by_factors) return result;  // a constant view
+    const auto by_views = regression(v, result.mean, views, direct);
+    std::vector<Matrix<float>> weights;
+    for (std::size_t k = 0; k < folds_; ++k)
+      weights.push_back(below(by_factors->parts[k], by_views->parts[k]));
+    result.weights = below(by_factors->whole, by_views->whole);
+    const auto [share, share_of_views] = shares(v, direct, weights, result.mean);
+    for (Matrix<float>* one : pointers(weights, result.weights))
+      for (std::size_t f = 0; f < one->rows(); ++f)
+        for (float& w : one->row(f))
+          w *= static_cast<float>(f + direct.cols() < one->rows() ? share : share_of_views);
+    calibrate(v, direct, weights, result);
+    if (result.error >= 1) {  // the views say nothing about this one
+      for (auto& w : weights) w = Matrix<float>(w.rows(), w.cols());
+      calibrate(v, direct, weights, result);
+      result.weights = Matrix<float>();
     }
-    RidgeSums all(p, d);
+    return result;
+  }
+
+  struct Regression {
+    std::vector<Matrix<float>> parts;  // from the rows outside each fold
+    Matrix<float> whole;
+  };
+
+  // From features of pairs_[v], of each part and of all rows, into the view's columns; the penalty by held rows. None where
+  // the view is constant.
+  std::optional<Regression> regression(std::size_t v, const Matrix<float>& mean,
+                                       const std::vector<MatrixView<const float>>& parts,
+                                       MatrixView<const float> whole) const {
+    const std::size_t d = mean.cols(), n = pairs_[v].size();
+    std::vector<RidgeSums> learn, held;
+    for (const auto& one : parts) {
+      learn.emplace_back(one.cols, d);
+      held.emplace_back(one.cols, d);
+    }
+    RidgeSums all(whole.cols, d);
     for (std::size_t first = 0; first < n; first += kBlock) {
       const std::size_t count = std::min(kBlock, n - first);
-      const Matrix<float> Y = centred(v, first, count, result.mean);
+      const Matrix<float> Y = centred(v, first, count, mean);
       for (std::size_t k = 0; k < folds_; ++k)
-        add(v, k, first, parts_[k].A[v].view().slice(first, count), Y, learn[k], held[k]);
-      all.add(whole.A[v].view().slice(first, count), Y);
+        add(v, k, first, parts[k].slice(first, count), Y, learn[k], held[k]);
+      all.add(whole.slice(first, count), Y);
     }
-    if (!(all.square() > 0)) return result;  // a constant view
+    if (!(all.square() > 0)) return std::nullopt;
     std::vector<double> errors(penalties().size());
     for (std::size_t k = 0; k < folds_; ++k) {
       const std::vector<double> now = learn[k].errors(held[k], penalties());
@@ -286,45 +321,100 @@ class RecoveryFit {
     }
     const double penalty =
         penalties()[static_cast<std::size_t>(std::ranges::min_element(errors) - errors.begin())];
-    std::vector<Matrix<float>> weights;
-    for (std::size_t k = 0; k < folds_; ++k) weights.push_back(learn[k].solve(penalty));
-    learn.clear();
-    held.clear();
-    result.weights = all.solve(penalty);
-    calibrate(v, weights, result);
-    if (result.error >= 1) {  // the views say nothing about this one
-      for (auto& w : weights) w = Matrix<float>(w.rows(), w.cols());
-      calibrate(v, weights, result);
-      result.weights = Matrix<float>();
-    }
+    Regression result;
+    for (const RidgeSums& one : learn) result.parts.push_back(one.solve(penalty));
+    result.whole = all.solve(penalty);
     return result;
   }
 
+  static Matrix<float> below(const Matrix<float>& upper, const Matrix<float>& lower) {
+    Matrix<float> both(upper.rows() + lower.rows(), upper.cols());
+    std::ranges::copy(upper.values(), both.data());
+    std::ranges::copy(lower.values(), both.row(upper.rows()).data());
+    return both;
+  }
+
+  static std::vector<Matrix<float>*> pointers(std::vector<Matrix<float>>& parts, Matrix<float>& whole) {
+    std::vector<Matrix<float>*> all = {&whole};
+    for (auto& one : parts) all.push_back(&one);
+    return all;
+  }
+
+  // Calls see(r, y, f, g) for rows of pairs_[v] drawn evenly, count in all: what the row has, less the means, and what the
+  // regressions from factors (f) and from views (g) say that did not see the row. Rows come in parallel.
+  template <class See>
+  void hold_out(std::size_t v, std::size_t count, const Matrix<float>& direct,
+                const std::vector<Matrix<float>>& weights, const Matrix<float>& mean, See&& see) const {
+    const std::size_t n = pairs_[v].size(), d = mean.cols(), q = direct.cols();
+    for (std::size_t first = 0; first < count; first += kBlock)
+      for (std::size_t k = 0; k < folds_; ++k) {
+        std::vector<std::size_t> rows;  // of those that are drawn
+        for (std::size_t r = first; r < std::min(count, first + kBlock); ++r)
+          if (fold_[pairs_[v][r * n / count]] == k) rows.push_back(r);
+        if (rows.empty()) continue;
+        const std::size_t p = parts_[k].A[v].cols();
+        Matrix<float> a(rows.size(), p), b(rows.size(), q), f(rows.size(), d), g(rows.size(), d);
+        for (std::size_t i = 0; i < rows.size(); ++i) {
+          std::ranges::copy(parts_[k].A[v].row(rows[i] * n / count), a.row(i).begin());
+          std::ranges::copy(direct.row(rows[i] * n / count), b.row(i).begin());
+        }
+        product(std::as_const(a).view(), weights[k].view().slice(0, p), Transpose::none, false, f);
+        product(std::as_const(b).view(), weights[k].view().slice(p, q), Transpose::none, false, g);
+        parallel_for(rows.size(), 16, [&](std::size_t begin, std::size_t end) {
+          std::vector<float> y(d);
+          for (std::size_t i = begin; i < end; ++i) {
+            rows_.data->views[v].copy_row(rows_.rows[pairs_[v][rows[i] * n / count]], y);
+            for (std::size_t j = 0; j < d; ++j) y[j] -= mean(0, j);
+            see(rows[i], std::span<const float>(y), f.row(i), g.row(i));
+          }
+        });
+      }
+  }
+
+  // How much of each regression is taken: s f + t g, the closest to y on held rows with s, t >= 0.
+  std::pair<double, double> shares(std::size_t v, const Matrix<float>& direct,
+                                   const std::vector<Matrix<float>>& weights,
+                                   const Matrix<float>& mean) const {
+    const std::size_t count = std::min(pairs_[v].size(), kCalibrationRows);
+    Matrix<double> sums(count, 5);  // ff, fg, gg, fy, gy of each row
+    hold_out(v, count, direct, weights, mean, [&](std::size_t r, auto y, auto f, auto g) {
+      for (std::size_t j = 0; j < y.size(); ++j) {
+        const auto a = static_cast<double>(f[j]), b = static_cast<double>(g[j]),
+                   c = static_cast<double>(y[j]);
+        sums(r, 0) += a * a, sums(r, 1) += a * b, sums(r, 2) += b * b, sums(r, 3) += a * c,
+            sums(r, 4) += b * c;
+      }
+    });
+    double ff = 0, fg = 0, gg = 0, fy = 0, gy = 0;
+    for (std::size_t r = 0; r < count; ++r)
+      ff += sums(r, 0), fg += sums(r, 1), gg += sums(r, 2), fy += sums(r, 3), gy += sums(r, 4);
+    const double alone = ff > 0 ? std::max(fy / ff, 0.) : 0,
+                 alone_of_views = gg > 0 ? std::max(gy / gg, 0.) : 0;
+    if (const double det = ff * gg - fg * fg; det > 1e-9 * ff * gg) {
+      const double s = (fy * gg - gy * fg) / det, t = (gy * ff - fy * fg) / det;
+      if (s >= 0 && t >= 0) return {s, t};
+    }
+    return alone * fy >= alone_of_views * gy ? std::pair(alone, 0.) : std::pair(0., alone_of_views);
+  }
+
   // Deviations from the errors on held rows, each made by the part that did not see the row.
-  void calibrate(std::size_t v, const std::vector<Matrix<float>>& weights, Recovery::Decoder& decoder) const {
+  void calibrate(std::size_t v, const Matrix<float>& direct, const std::vector<Matrix<float>>& weights,
+                 Recovery::Decoder& decoder) const {
     const std::size_t n = pairs_[v].size(), d = decoder.mean.cols(), count = std::min(n, kCalibrationRows);
     Matrix<float> wrong(count, d);
     std::vector<double> error(count), doubt(count), whole(count);
-    const auto at = [&](std::size_t r) { return r * n / count; };
-    parallel_for(count, 16, [&](std::size_t begin, std::size_t end) {
-      std::vector<float> y(d);
-      for (std::size_t r = begin; r < end; ++r) {
-        const std::size_t row = at(r), k = fold_[pairs_[v][row]];
-        const auto a = parts_[k].A[v].row(row);
-        const auto out = wrong.row(r);
-        for (std::size_t f = 0; f < a.size(); ++f)
-          for (std::size_t j = 0; j < d; ++j) out[j] += a[f] * weights[k](f, j);
-        rows_.data->views[v].copy_row(rows_.rows[pairs_[v][row]], y);
-        for (std::size_t j = 0; j < d; ++j) {
-          const float value = std::clamp(out[j] + decoder.mean(0, j), decoder.low(0, j), decoder.high(0, j));
-          const auto off = static_cast<double>(y[j] - value),
-                     base = static_cast<double>(y[j] - decoder.mean(0, j));
-          out[j] = std::abs(y[j] - value);
-          error[r] += off * off;
-          whole[r] += base * base;
-        }
-        doubt[r] = static_cast<double>(parts_[k].doubt[v](row, 0));
+    hold_out(v, count, direct, weights, decoder.mean, [&](std::size_t r, auto y, auto f, auto g) {
+      const auto out = wrong.row(r);
+      for (std::size_t j = 0; j < d; ++j) {
+        const float mean = decoder.mean(0, j),
+                    value = std::clamp(f[j] + g[j] + mean, decoder.low(0, j), decoder.high(0, j)) - mean;
+        const auto off = static_cast<double>(y[j] - value), base = static_cast<double>(y[j]);
+        out[j] = std::abs(y[j] - value);
+        error[r] += off * off;
+        whole[r] += base * base;
       }
+      const std::size_t row = r * n / count;
+      doubt[r] = static_cast<double>(parts_[fold_[pairs_[v][row]]].doubt[v](row, 0));
     });
     const double errors = std::accumulate(error.begin(), error.end(), 0.),
                  squares = std::accumulate(whole.begin(), whole.end(), 0.);

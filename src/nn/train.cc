@@ -10,6 +10,7 @@
 #include "base/error.h"
 #include "base/random.h"
 #include "base/text.h"
+#include "nn/best_copy.h"
 #include "nn/read_ahead.h"
 #include "nn/row_order.h"
 #include "nn/stored.h"
@@ -38,7 +39,8 @@ class Training {
         options_(options),
         context_(context),
         selecting_(val.rows() > 0 && options.select != "last"),
-        ahead_(train, network.engine().on_host()) {
+        ahead_(train, network.engine().on_host()),
+        best_(network) {
     const auto n = static_cast<std::int64_t>(train.rows());
     batch_ = std::min(options.batch, n);
     steps_per_epoch_ = options.drop_last ? n / batch_ : (n + batch_ - 1) / batch_;
@@ -60,7 +62,7 @@ class Training {
     while (epoch_ < options_.epochs && !finished_ && !context_.stopping()) run_epoch();
     if (epoch_ == 0 && options_.epochs > 0)
       fail(Exit::interrupted, "stopped within the first epoch: nothing is learned yet");
-    if (selecting_ && best_epoch_ > 0) put_best_back();
+    if (selecting_ && best_epoch_ > 0) best_.put_back();
     check_parameters();
   }
 
@@ -156,38 +158,12 @@ class Training {
     if (best_epoch_ > 0 && score < best_score_) return;  // of equal epochs the later one is kept
     best_epoch_ = epoch_;
     best_score_ = score;
-    keep_best();
-  }
-
-  // The copy holds what prediction reads: the mean where there is one, otherwise the value; and the buffers.
-  void keep_best() {
-    network_.visit([this](const std::string& name, ParameterView<float> p, bool for_prediction) {
-      if (for_prediction) store(name, p.mean.empty() ? p.value : p.mean);
-    });
-    network_.visit_buffers(
-        [this](const std::string& name, MatrixView<float> buffer) { store(name, buffer); });
-  }
-  void store(const std::string& name, MatrixView<const float> from) {
-    Matrix<float>& to = best_[name];
-    if (to.rows() != from.rows || to.cols() != from.cols) to = Matrix<float>(from.rows, from.cols);
-    download<float>(network_.engine(), from, to);
-  }
-  void put_best_back() {
-    network_.visit([this](const std::string& name, ParameterView<float> p, bool for_prediction) {
-      if (!for_prediction) return;
-      put_back(best_.at(name), p.value);
-      if (!p.mean.empty()) put_back(best_.at(name), p.mean);
-    });
-    network_.visit_buffers(
-        [this](const std::string& name, MatrixView<float> buffer) { put_back(best_.at(name), buffer); });
-  }
-  void put_back(MatrixView<const float> from, MatrixView<float> to) {
-    upload<float>(network_.engine(), from, to);
+    best_.take();
   }
 
   [[noreturn]] void diverged(const std::string& what, std::int64_t epoch) {
     const bool kept = selecting_ && best_epoch_ > 0;
-    if (kept) put_best_back();
+    if (kept) best_.put_back();
     throw Diverged(
         fmt::format(
             "training diverged: {} in epoch {} of {} (step {}); a smaller --rate (now {}) often helps", what,
@@ -219,7 +195,7 @@ class Training {
       if (!p.mean.empty()) put(name + ".mean", p.mean);
     });
     network_.visit_buffers([&](const std::string& name, MatrixView<float> buffer) { put(name, buffer); });
-    for (const auto& [name, matrix] : best_) file.put("best." + name, matrix.view());
+    best_.save(file);
     nlohmann::json sums = nlohmann::json::object();
     for (const auto& [name, sum] : sums_) sums[name] = sum;
     file.metadata[kTrainPrecision] = options_.precision;
@@ -267,8 +243,7 @@ class Training {
     });
     network_.visit_buffers([&](const std::string& name, MatrixView<float> buffer) { get(name, buffer); });
     if (best_epoch_ == 0) return;
-    keep_best();  // for the shapes
-    for (auto& [name, matrix] : best_) file.get("best." + name, matrix.view());
+    best_.load(file);
   }
 
   void announce_sizes() {
@@ -316,7 +291,7 @@ class Training {
   double seconds_ = 0, epoch_began_ = 0;  // of training alone
   double rows_done_ = 0;                  // in the running epoch
   std::map<std::string, double> sums_;    // losses times rows in the running epoch
-  std::map<std::string, Matrix<float>> best_;
+  BestCopy best_;
 };
 
 }  // namespace

@@ -35,6 +35,10 @@ class Engine {
   virtual void download(ByteRows<const std::byte> from, ByteRows<std::byte> host, std::size_t width,
                         std::size_t rows) const = 0;
 
+  // Within its memory.
+  virtual void duplicate(ByteRows<const std::byte> from, ByteRows<std::byte> to, std::size_t width,
+                         std::size_t rows) const = 0;
+
   // Whose memory it is: 0 is the host's own, which needs no copies; any other number is a device.
   virtual int place() const = 0;
   bool on_host() const { return place() == 0; }
@@ -74,6 +78,13 @@ void download(const Engine& engine, MatrixView<const T> from, MatrixView<T> host
   engine.download({reinterpret_cast<const std::byte*>(from.data), from.stride * sizeof(T)},
                   {reinterpret_cast<std::byte*>(host.data), host.stride * sizeof(T)}, from.cols * sizeof(T),
                   from.rows);
+}
+
+template <class T>
+void duplicate(const Engine& engine, MatrixView<const T> from, MatrixView<T> to) {
+  if (from.empty()) return;
+  engine.duplicate({reinterpret_cast<const std::byte*>(from.data), from.stride * sizeof(T)},
+                   {reinterpret_cast<std::byte*>(to.data), to.stride * sizeof(T)}, from.cols * sizeof(T), from.rows);
 }
 
 // A matrix in an engine's memory, zeroed at first.
@@ -169,6 +180,10 @@ class OnHost : public Base {
                 std::size_t rows) const override {
     for (std::size_t r = 0; r < rows; ++r)
       std::memcpy(host.data + r * host.stride, from.data + r * from.stride, width);
+  }
+  void duplicate(ByteRows<const std::byte> from, ByteRows<std::byte> to, std::size_t width,
+                 std::size_t rows) const override {
+    OnHost::upload(from, to, width, rows);
   }
   int place() const override { return 0; }
   std::uint64_t mark() const override { return 0; }
