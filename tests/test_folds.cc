@@ -445,6 +445,9 @@ TEST(Stratify, SmallCasesByHand) {
   EXPECT_EQ(
       order_of({{0}, {1}, {2}, {}, {}, {}, {}, {}, {}, {}}, 3, {4, 3, 3}, {0, 1, 2, 3, 4, 5, 6, 7, 8, 9}),
       (Order{0, 1, 2, 7, 3, 5, 8, 4, 6, 9}));
+  // The first four fill the largest part; it would lack most of the fifth label, and is full.
+  EXPECT_EQ(order_of({{0}, {1}, {2}, {3}, {4}, {4}, {}, {}}, 5, {4, 2, 2}, {0, 1, 2, 3, 4, 5, 6, 7}),
+            (Order{0, 1, 2, 3, 4, 6, 5, 7}));
   // No positive at all: parts fill up by their room.
   EXPECT_EQ(order_of({{}, {}, {}, {}}, 1, {1, 2, 1}, {3, 1, 0, 2}), (Order{1, 3, 0, 2}));
 }
