@@ -266,6 +266,7 @@ UpdateRule some_rule(Random& random) {
   rule.weight_decay = random.below(2) == 0 ? 0 : .3;
   rule.average = random.below(2) == 0 ? 0 : .75;
   rule.step = 1 + static_cast<std::int64_t>(random.below(9));
+  if (rule.optimiser == Optimiser::rmsprop) rule.epsilon = .1;  // without it the first step jumps where a gradient is 0
   return rule;
 }
 
