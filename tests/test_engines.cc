@@ -242,7 +242,8 @@ UpdateRule rule_for(Random& random) {
                                 Optimiser::rmsprop};
   rule.optimiser = kAll[random.below(4)];
   rule.rate = .01;
-  rule.epsilon = 1e-3;
+  // rmsprop divides by √v, which may be next to 0 here: a small ε would amplify the rounding of products.
+  rule.epsilon = rule.optimiser == Optimiser::rmsprop ? .1 : 1e-3;
   rule.weight_decay = .1;
   rule.average = .9;
   rule.step = 3;

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 #include <set>
+#include <tuple>
 
 #include "base/error.h"
 #include "base/random.h"
@@ -295,6 +296,129 @@ TEST(Folds, PartNames) {
   EXPECT_STREQ(part_name(Part::test), "test");
   const auto text = message_of([] { part_from_name("tset"); }, Exit::usage);
   EXPECT_NE(text.find("did you mean 'test'"), std::string::npos) << text;
+}
+
+TEST(Folds, PartsOfEveryNameAndSize) {
+  for (const auto& [name, part] :
+       {std::pair("train", Part::train), {"val", Part::val}, {"test", Part::test}, {"all", Part::all}}) {
+    EXPECT_EQ(part_from_name(name), part);
+    EXPECT_STREQ(part_name(part), name);
+  }
+  Folds folds;
+  folds.rows = 10;
+  folds.folds.push_back({{}, {}, {9, 8, 7, 6, 5, 4, 3, 2, 1, 0}});
+  folds.train_share = .51, folds.val_share = .11;  // shares of rows are rounded up
+  using Rows = std::vector<std::uint32_t>;
+  EXPECT_EQ(folds.part_rows(0, Part::train), (Rows{9, 8, 7, 6, 5, 4}));
+  EXPECT_EQ(folds.part_rows(0, Part::val), (Rows{3, 2}));
+  EXPECT_EQ(folds.part_rows(0, Part::test), (Rows{1, 0}));
+  EXPECT_EQ(folds.part_rows(0, Part::all), folds.folds[0].order);
+  folds.train_share = .7, folds.val_share = .3;  // .7 * 10 is 7, whatever its last bit says
+  EXPECT_EQ(folds.train_rows(), 7u);
+  EXPECT_EQ(folds.val_rows(), 3u);
+  folds.train_share = .95, folds.val_share = .15;
+  EXPECT_EQ(folds.train_rows(), 10u);
+  EXPECT_EQ(folds.val_rows(), 0u);
+}
+
+TEST(Folds, WhatCannotBeSplitIsSaid) {
+  const Dataset data = small_data(40, 2, 3, 1);
+  const auto said = [&](double train, double val) {
+    MaskOptions options;
+    options.repeats = 1;
+    options.train = train, options.val = val;
+    return message_of([&] { make_folds(data, options); }, Exit::usage);
+  };
+  EXPECT_EQ(said(.8, .3), "train 0.8 and validation 0.3 are more than all rows together");
+  EXPECT_EQ(said(.75, .26), "train 0.75 and validation 0.26 are more than all rows together");
+  EXPECT_EQ(said(0, .5), "a training share of 0 leaves none of the 40 rows for training");
+  MaskOptions options;
+  options.repeats = 1;
+  options.train = .9, options.val = .1;
+  EXPECT_EQ(make_folds(data, options).part_rows(0, Part::test).size(), 0u);
+  Dataset bare = small_data(40, 2, 3, 1);
+  bare.views.clear();
+  EXPECT_EQ(message_of([&] { make_folds(bare, options); }, Exit::data), "small has no views to hide");
+  bare = small_data(40, 2, 3, 1);
+  bare.labels = {};
+  EXPECT_EQ(message_of([&] { make_folds(bare, options); }, Exit::data), "small has no labels to hide");
+}
+
+// Which rows stand in the way of a rate, and by which views.
+TEST(Folds, AnImpossibleRateNamesTheRowsInTheWay) {
+  Dataset data = small_data(20, 3, 2, 1);
+  MaskOptions options;
+  const auto make = [&](auto&& has) {
+    Matrix<std::uint8_t> present(20, 3);
+    for (std::size_t i = 0; i < 20; ++i)
+      for (std::size_t v = 0; v < 3; ++v) present(i, v) = has(i, v);
+    data.present = std::move(present);
+    make_folds(data, options);
+  };
+  const std::string begin = "a share of missing views of 0.5 (--missing-views) is too much: ";
+  const auto alone = [](std::size_t i, std::size_t v) { return v == 0 ? i < 16 : i >= 16; };
+  EXPECT_EQ(message_of([&] { make(alone); }, Exit::usage),
+            begin +
+                "16 rows have no view but 'v0', of which 8 of 16 instances would be left, so some row "
+                "would lose every view; at most 0 is possible");
+  // Each of 18 rows has v0 or v1, two of them both: 20 instances, of which 10 are left for 18 rows.
+  const auto two = [](std::size_t i, std::size_t v) {
+    return v == 2 ? i >= 18 : i < 18 && (i % 2 == v || i < 2);
+  };
+  EXPECT_EQ(message_of([&] { make(two); }, Exit::usage),
+            begin +
+                "18 rows have views only among 'v0', 'v1', of which 10 of 20 instances would be left, so "
+                "some row would lose every view; at most 0.1 is possible");
+  options.missing_views = .1;
+  EXPECT_NO_THROW(make(two));
+}
+
+// Every setting by its name, with its range.
+TEST(Folds, SettingsHaveNamesAndRanges) {
+  MaskOptions mask;
+  Options options;
+  mask.declare(options);
+  for (const auto& [name, value] : {std::pair("missing-views", &mask.missing_views),
+                                    {"missing-labels", &mask.missing_labels},
+                                    {"train", &mask.train},
+                                    {"val", &mask.val}}) {
+    SCOPED_TRACE(name);
+    for (const char* text : {"0", "0.25", "1"}) {
+      options.set(name, text, "test");
+      EXPECT_EQ(*value, std::stod(text));
+    }
+    for (const char* text : {"-0.01", "1.01"})
+      message_of([&, name = name] { options.set(name, text, "test"); }, Exit::usage);
+  }
+  for (const char* text : {"0", "20"}) {
+    options.set("strength", text, "test");
+    EXPECT_EQ(mask.strength, std::stod(text));
+  }
+  for (const char* text : {"-0.01", "20.01"})
+    message_of([&] { options.set("strength", text, "test"); }, Exit::usage);
+  for (const char* text : {"1", "100000"}) {
+    options.set("repeats", text, "test");
+    EXPECT_EQ(mask.repeats, std::stoll(text));
+  }
+  for (const char* text : {"0", "100001"})
+    message_of([&] { options.set("repeats", text, "test"); }, Exit::usage);
+  options.set("seed", "12", "test");
+  EXPECT_EQ(mask.seed, 12u);
+  options.set("stratify", "true", "test");
+  EXPECT_TRUE(mask.stratify);
+  for (const auto& [name, value, texts] :
+       std::vector<std::tuple<const char*, const std::string*, std::vector<const char*>>>{
+           {"scope", &mask.scope, {"part", "all"}},
+           {"test-views", &mask.test_views, {"complete", "gaps"}},
+           {"mechanism", &mask.mechanism, {"mnar", "pattern", "mcar"}}}) {
+    for (const char* text : texts) {
+      options.set(name, text, "test");
+      EXPECT_EQ(*value, text);
+    }
+    message_of([&, name = name] { options.set(name, "other", "test"); }, Exit::usage);
+  }
+  options.set("patterns", "a=.5,b=.5", "test");
+  EXPECT_EQ(mask.patterns, (std::vector<std::string>{"a=.5", "b=.5"}));
 }
 
 TEST(Items, TrainingHidesLabelsTheOthersDoNot) {

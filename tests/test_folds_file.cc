@@ -66,6 +66,7 @@ TEST(FoldsFile, RowsAreMatchedById) {
     const auto notes = check_fit(moved, turned, name);
     ASSERT_EQ(notes.size(), 1u);
     EXPECT_NE(notes[0].find("matched by id"), std::string::npos) << notes[0];
+    EXPECT_EQ(moved.ids, turned.ids);
     for (std::size_t r = 0; r < 2; ++r)
       for (std::size_t i = 0; i < data.rows; ++i) {
         const std::size_t was = turned_rows[i];

@@ -142,6 +142,19 @@ RC_GTEST_PROP(MetricsProperty, UnknownLabelsAreAsIfAbsent, (std::uint64_t seed))
   RC_ASSERT(same(evaluate(k.S, k.Y), evaluate(wider.S, wider.Y)));
 }
 
+RC_GTEST_PROP(MetricsProperty, PrecisionsOfRowsAreThoseOfEachRowAlone, (std::uint64_t seed)) {
+  const Case k = draw_case(seed, 9, 2 + seed % 20);
+  const auto rows = row_average_precisions(k.S, k.Y);
+  RC_ASSERT(rows.size() == 9u);
+  double sum = 0, known = 0;
+  for (std::size_t i = 0; i < 9; ++i) {
+    const double alone = evaluate_reference(k.S.view().slice(i, 1), k.Y.view().slice(i, 1)).ap;
+    RC_ASSERT(same(rows[i], alone));
+    if (!std::isnan(rows[i])) sum += rows[i], ++known;
+  }
+  RC_ASSERT(same(sum / known, evaluate(k.S, k.Y).ap));
+}
+
 RC_GTEST_PROP(MetricsProperty, LabelsByDefinition, (std::uint64_t seed)) {
   const Case k = draw_case(seed, 12, 4);
   const auto labels = evaluate_labels(k.S, k.Y);
@@ -187,6 +200,16 @@ TEST(Metrics, NothingKnownIsUndefined) {
   for (auto& y : Y.values()) y = kUnknown;
   for (double value : evaluate(S, Y).values()) EXPECT_TRUE(std::isnan(value));
   EXPECT_TRUE(std::isnan(evaluate(Matrix<float>(0, 3), Matrix<std::int8_t>(0, 3)).ap));
+}
+
+TEST(Metrics, NoPositiveOrNoNegativeHasNoAuc) {
+  const auto S = matrix<float>({{.9f, .1f, .4f}, {.2f, .7f, .6f}});
+  for (const int value : {0, 1}) {
+    Matrix<std::int8_t> Y(2, 3);
+    for (auto& y : Y.values()) y = static_cast<std::int8_t>(value);
+    EXPECT_TRUE(std::isnan(evaluate(S, Y).auc)) << value;
+    EXPECT_TRUE(std::isnan(evaluate_reference(S, Y).auc)) << value;
+  }
 }
 
 TEST(Metrics, RefusesNaNWithItsPlace) {

@@ -40,6 +40,14 @@ TEST(Statistics, FriedmanOnDemsarsExample) {
   for (std::size_t j = 0; j < 4; ++j) EXPECT_NEAR(f.mean_ranks[j], printed[j], 5e-4);
   EXPECT_NEAR(f.chi_squared, 9.28, .005);
   EXPECT_NEAR(f.f, 3.69, .005);
+  // SciPy's, by the same ranks.
+  EXPECT_NEAR(f.chi_squared, 9.278571428571437, 1e-12);
+  EXPECT_NEAR(f.chi_squared_p, .025807496707063185, 1e-13);
+  EXPECT_NEAR(f.f, 3.686313032089068, 1e-12);
+  EXPECT_NEAR(f.f_p, .01982300619224907, 1e-13);
+  EXPECT_EQ(f.blocks, 14u);
+  EXPECT_EQ(f.methods, 4u);
+  EXPECT_FALSE(f.rejects(.0198));
   EXPECT_TRUE(f.rejects(.05));
   EXPECT_NEAR(f_critical(.05, 3, 39), 2.85, .005);
 }
@@ -50,8 +58,11 @@ TEST(Statistics, NemenyiOnDemsarsExample) {
   // At 0.10 the pairs C4.5 / C4.5+m and C4.5 / C4.5+m+cf differ (1.143 and 1.179), no other does.
   const std::vector<double> mean_ranks = {3.143, 2.000, 2.893, 1.964};
   EXPECT_EQ(rank_groups(mean_ranks, 1.12), (std::vector<std::vector<std::size_t>>{{3, 1, 2}, {2, 0}}));
-  EXPECT_LT(nemenyi_p(1.143, 4, 14), .10);
-  EXPECT_GT(nemenyi_p(1.143, 4, 14), .05);
+  EXPECT_NEAR(critical_difference(.05, 4, 14), 1.253559147, 1e-8);
+  EXPECT_NEAR(critical_difference(.10, 4, 14), 1.118060167, 1e-8);
+  EXPECT_NEAR(nemenyi_p(1.143, 4, 14), .0886105489, 1e-9);
+  EXPECT_NEAR(nemenyi_p(-.5, 4, 14), .7349587949, 1e-9);
+  EXPECT_NEAR(nemenyi_p(2, 4, 14), 2.427922511e-4, 1e-11);
 }
 
 TEST(Statistics, StudentisedRangeTables) {

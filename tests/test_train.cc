@@ -45,8 +45,27 @@ Items make_items(std::size_t rows, std::uint64_t seed) {
 }
 
 // Logits = Σ_v X_v A_v + b; masked BCE; a buffer counts the steps, as running statistics would.
+// Memory that counts as a device's, with or without room for copies.
+class Device final : public OnHost<Engine> {
+ public:
+  explicit Device(std::size_t room) : room_(room) {}
+  int place() const override { return 7; }
+  std::size_t room() const override { return room_; }
+  void duplicate(ByteRows<const std::byte> from, ByteRows<std::byte> to, std::size_t width,
+                 std::size_t rows) const override {
+    ++duplicates;
+    OnHost::duplicate(from, to, width, rows);
+  }
+  mutable int duplicates = 0;
+
+ private:
+  std::size_t room_;
+};
+
 class LinearNetwork final : public Network {
  public:
+  const Engine* memory = &host_engine();
+  const Engine& engine() const override { return *memory; }
   explicit LinearNetwork(const Items& items) {
     for (std::size_t v = 0; v < items.views(); ++v) add(fmt::format("A{}", v), items.X[v].cols(), kLabels);
     add("b", 1, kLabels);
@@ -363,6 +382,36 @@ TEST(Train, ResumeFromAnyStepEndsWithTheSameBits) {
       ASSERT_EQ(network.numbers(), whole.numbers()) << static_cast<int>(optimiser) << ", stopped at " << stops;
     }
     EXPECT_EQ(stops, 16);  // four steps an epoch: after each of them
+  }
+  std::filesystem::remove(path);
+}
+
+// The best epoch is kept in a device's memory where there is room, otherwise in the host's: the same comes out, in
+// checkpoints too.
+TEST(Train, TheBestEpochIsKeptInEitherMemory) {
+  const Items train = make_items(100, 1), val = make_items(40, 2);
+  const std::string path = testing::TempDir() + "train_best.safetensors";
+  TrainOptions options;
+  options.epochs = 5;
+  options.batch = 32;
+  options.rate = 2;  // so large that the best epoch is not the last
+  options.select = "AP";
+  LinearNetwork whole(train);
+  FitContext context;
+  train_network(whole, train, val, options, context);
+  for (const std::size_t room : {std::size_t{0}, std::size_t{1} << 30}) {
+    const Device device(room);
+    Stopper stopper;
+    stopper.path = path;
+    stopper.left = 13;
+    LinearNetwork first(train), second(train);
+    first.memory = second.memory = &device;
+    EXPECT_THROW(train_network(first, train, val, options, stopper), Stopper::Stopped);
+    stopper.state = Tensors::read(path);
+    stopper.left = 1000;
+    train_network(second, train, val, options, stopper);
+    EXPECT_EQ(second.numbers(), whole.numbers()) << room;
+    EXPECT_EQ(device.duplicates > 0, room > 0);
   }
   std::filesystem::remove(path);
 }

@@ -146,7 +146,7 @@ class ViewGaps {
       bound += inside;
     }
     const double possible =
-        std::floor((1 - static_cast<double>(bound) / static_cast<double>(instances)) * 1e4) / 1e4;
+        std::floor((1 - static_cast<double>(bound) / static_cast<double>(instances)) * 1e4 + kHair) / 1e4;
     fail(Exit::usage,
          "a share of missing views of {} (--missing-views) is too much: {} rows have {}, of which {} of {} "
          "instances would be "

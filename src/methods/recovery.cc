@@ -179,9 +179,9 @@ Recovery Recovery::load(const Tensors& file, const std::vector<std::size_t>& col
       return matrix;
     };
     if (const std::string name = fmt::format("{}weights.{}", stem, v); file.has(name)) {
-      const auto& shape = file.at(name).shape;  // 0.2.0 decoded factors alone
-      const bool older = shape.size() == 2 && shape[0] == result.factor_features();
-      decoder.weights = read("weights", older ? result.factor_features() : features);
+      const auto& shape = file.at(name).shape;
+      const bool factors_alone = shape.size() == 2 && shape[0] == result.factor_features();
+      decoder.weights = read("weights", factors_alone ? result.factor_features() : features);
     }
     decoder.mean = read("mean", 1);
     decoder.low = read("low", 1);

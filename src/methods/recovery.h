@@ -4,8 +4,9 @@
 //   2. The factors of an item, estimated from the views it has, and their coordinates in a Gaussian kernel
 //      (data/kernel_map.h) are its features, whatever its views are.
 //   3. Of each view a ridge regression decodes the features into the view's own columns: nothing of the preparation has
-//      to be inverted, and what it leaves out is part of the stated error. A second regression reads the prepared views
-//      themselves, zeros where one is missing: few rows allow few factors, and much in a view is outside of them.
+//      to be inverted, and what it leaves out is part of the stated error. Of fewer than 1,000 rows a second regression
+//      reads the prepared views themselves, zeros where one is missing: few rows allow few factors, and much in a view
+//      is outside of them.
 //
 // The number of factors, the penalties and the shares of both regressions are chosen, and the deviations are measured, on views that were hidden from
 // rows which the fit did not see (three parts in turn). A deviation times 1.645 is half of an interval that held 90 % of
@@ -61,7 +62,7 @@ class Recovery {
  private:
   friend class RecoveryFit;
   struct Decoder {
-    Matrix<float> weights;          // (p, d_v) or, of older files, (factors' p, d_v); empty: the means alone
+    Matrix<float> weights;          // (p, d_v), p with or without direct features; empty: the means alone
     Matrix<float> mean, low, high;  // (1, d_v) of the training rows; what is recovered lies between
     Matrix<float> deviation;        // (1, d_v), at average doubt
     double doubt_base = 1, doubt_slope = 0;  // variance at doubt t, relative to the average: base + slope t

@@ -265,21 +265,17 @@ class RecoveryFit {
     }
     if (n < Recovery::kFewestRows) return result;
 
-    const Matrix<float> direct = Recovery::direct_of(gathered(pairs_[v]), v);
-    std::vector<MatrixView<const float>> features, views(folds_, direct);
+    std::vector<MatrixView<const float>> features;
     for (const Part& one : parts_) features.push_back(one.A[v]);
-    const auto by_factors = regression(v, result.mean, features, whole.A[v]);
+    auto by_factors = regression(v, result.mean, features, whole.A[v]);
     if (!by_factors) return result;  // a constant view
-    const auto by_views = regression(v, result.mean, views, direct);
-    std::vector<Matrix<float>> weights;
-    for (std::size_t k = 0; k < folds_; ++k)
-      weights.push_back(below(by_factors->parts[k], by_views->parts[k]));
-    result.weights = below(by_factors->whole, by_views->whole);
-    const auto [share, share_of_views] = shares(v, direct, weights, result.mean);
-    for (Matrix<float>* one : pointers(weights, result.weights))
-      for (std::size_t f = 0; f < one->rows(); ++f)
-        for (float& w : one->row(f))
-          w *= static_cast<float>(f + direct.cols() < one->rows() ? share : share_of_views);
+    std::vector<Matrix<float>> weights = std::move(by_factors->parts);
+    result.weights = std::move(by_factors->whole);
+    Matrix<float> direct;  // empty: factors alone
+    if (items_.rows() < kFew) {
+      direct = Recovery::direct_of(gathered(pairs_[v]), v);
+      add_direct(v, direct, weights, result);
+    }
     calibrate(v, direct, weights, result);
     if (result.error >= 1) {  // the views say nothing about this one
       for (auto& w : weights) w = Matrix<float>(w.rows(), w.cols());
@@ -327,6 +323,23 @@ class RecoveryFit {
     return result;
   }
 
+  // The regression from views beside the one from factors, each with its share.
+  void add_direct(std::size_t v, const Matrix<float>& direct, std::vector<Matrix<float>>& weights,
+                  Recovery::Decoder& decoder) const {
+    const auto by_views =
+        regression(v, decoder.mean, std::vector<MatrixView<const float>>(folds_, direct), direct);
+    for (std::size_t k = 0; k < folds_; ++k) weights[k] = below(weights[k], by_views->parts[k]);
+    decoder.weights = below(decoder.weights, by_views->whole);
+    const auto [share, share_of_views] = shares(v, direct, weights, decoder.mean);
+    const auto scale = [&, share = share, share_of_views = share_of_views](Matrix<float>& one) {
+      for (std::size_t f = 0; f < one.rows(); ++f)
+        for (float& w : one.row(f))
+          w *= static_cast<float>(f + direct.cols() < one.rows() ? share : share_of_views);
+    };
+    scale(decoder.weights);
+    for (auto& one : weights) scale(one);
+  }
+
   static Matrix<float> below(const Matrix<float>& upper, const Matrix<float>& lower) {
     Matrix<float> both(upper.rows() + lower.rows(), upper.cols());
     std::ranges::copy(upper.values(), both.data());
@@ -334,14 +347,9 @@ class RecoveryFit {
     return both;
   }
 
-  static std::vector<Matrix<float>*> pointers(std::vector<Matrix<float>>& parts, Matrix<float>& whole) {
-    std::vector<Matrix<float>*> all = {&whole};
-    for (auto& one : parts) all.push_back(&one);
-    return all;
-  }
-
   // Calls see(r, y, f, g) for rows of pairs_[v] drawn evenly, count in all: what the row has, less the means, and what the
-  // regressions from factors (f) and from views (g) say that did not see the row. Rows come in parallel.
+  // regressions from factors (f) and from views (g; zeros if there is none) say that did not see the row. Rows come in
+  // parallel.
   template <class See>
   void hold_out(std::size_t v, std::size_t count, const Matrix<float>& direct,
                 const std::vector<Matrix<float>>& weights, const Matrix<float>& mean, See&& see) const {
@@ -356,10 +364,10 @@ class RecoveryFit {
         Matrix<float> a(rows.size(), p), b(rows.size(), q), f(rows.size(), d), g(rows.size(), d);
         for (std::size_t i = 0; i < rows.size(); ++i) {
           std::ranges::copy(parts_[k].A[v].row(rows[i] * n / count), a.row(i).begin());
-          std::ranges::copy(direct.row(rows[i] * n / count), b.row(i).begin());
+          if (q > 0) std::ranges::copy(direct.row(rows[i] * n / count), b.row(i).begin());
         }
         product(std::as_const(a).view(), weights[k].view().slice(0, p), Transpose::none, false, f);
-        product(std::as_const(b).view(), weights[k].view().slice(p, q), Transpose::none, false, g);
+        if (q > 0) product(std::as_const(b).view(), weights[k].view().slice(p, q), Transpose::none, false, g);
         parallel_for(rows.size(), 16, [&](std::size_t begin, std::size_t end) {
           std::vector<float> y(d);
           for (std::size_t i = begin; i < end; ++i) {
