@@ -201,9 +201,9 @@ def views_of(args, path, results):
                 Y, S = (dict(zip(*read(path_)[:2])) for path_ in (filled, sd))
                 for v in range(m):  # what is there is passed on, row by row
                     assert (Y[names[v]][W[test, v]] == X[v][test[W[test, v]]]).all(), names[v]
-                P = [Prepared(X[v], learn[W[learn, v]]) for v in range(m)]
-                Z = [P[v](X[v]) for v in range(m)]
-                imputed = iterative(X, P, Z, W, test, learn) if not args.without_imputer else None
+                P = [Prepared(X[v], learn[W[learn, v]]) for v in range(m)] if not args.ours else []
+                Z = [prepared(x) for prepared, x in zip(P, X)]
+                imputed = iterative(X, P, Z, W, test, learn) if P and not args.without_imputer else None
                 for v in range(m):
                     place = np.flatnonzero(own[test, v] & ~W[test, v] & W[test].any(1))
                     rows = test[place]
