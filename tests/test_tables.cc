@@ -574,6 +574,35 @@ TEST_F(Tables, RowsWithoutPositivesBoundWhatCanBeReached) {
   EXPECT_TRUE(has(ended.out, "of them have no positive label") && has(ended.out, "1-Cov -")) << ended.out;
 }
 
+// Resamples of rows may define a metric that the rows themselves do not.
+TEST_F(Tables, AMetricThatIsUndefinedHasNoInterval) {
+  std::string rna = "id,g\n", labels = "id,sick,old\n";
+  for (int i = 0; i < 60; ++i) {
+    rna += fmt::format("p{},{}\n", i, i % 7);
+    labels += fmt::format("p{},{},{}\n", i, i % 2 == 0, i % 6 == 0);
+  }
+  put("u/rna.csv", rna);
+  put("u/labels.csv", labels);
+  std::size_t undefined = 0;
+  for (int seed = 1; seed <= 8; ++seed) {
+    const Ended ended = run({"train", path("u"), "--out", path("u.m"), "--method", "prior", "--report",
+                             path("u.html"), "--seed", std::to_string(seed)});
+    ASSERT_EQ(ended.code, 0) << ended.err;
+    const auto validation = nlohmann::json::parse(run({"show", path("u.m"), "--json"}).out)["validation"];
+    const std::string page = read_text(path("u.html"));
+    bool any = false;
+    for (const auto& [name, value] : validation["metrics"].items()) {
+      EXPECT_EQ(validation["intervals"][name].is_null(), value.is_null()) << name;
+      any = any || value.is_null();
+    }
+    EXPECT_EQ(has(page, "A dash: the metric is undefined"), any);
+    if (!any) continue;
+    ++undefined;
+    EXPECT_TRUE(has(page, R"(<td class="n">-</td><td></td>)")) << page.substr(page.find("1-Cov</"), 200);
+  }
+  EXPECT_GT(undefined, 0u);
+}
+
 TEST_F(Tables, OneLabelIsLearnedAndItsEpochsDiffer) {
   std::string rna = "id,g,h\n", labels = "id,sick\n";
   Random random(2, Purpose::test);

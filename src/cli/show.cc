@@ -47,6 +47,13 @@ std::string number(const json& value, const char* form = "{:.4f}") {
   return value.is_number() ? fmt::format(fmt::runtime(form), value.get<double>()) : "-";
 }
 
+// Files of earlier versions hold intervals of metrics that are undefined on the rows themselves.
+void drop_undefined_intervals(json& record) {
+  if (!record.is_object() || !record.contains("metrics") || !record.contains("intervals")) return;
+  for (auto& [name, interval] : record["intervals"].items())
+    if (!record["metrics"].value(name, json()).is_number()) interval = nullptr;
+}
+
 void print_validation(const json& record) {
   if (!record.is_object() || !record.contains("metrics") || !record["metrics"].is_object()) {
     fmt::print("\nvalidation: not stored\n");
@@ -197,6 +204,7 @@ int show(const Arguments& arguments) {
       "  lacuna show photos.safetensors --json | jq '.views[] | {name, columns}'\n");
   const Model model = load_model(flags.model, "model", false);
   json card = model_card(model);
+  drop_undefined_intervals(card["validation"]);
   card["schema"] = "lacuna.show.1";
   card["model"] = flags.model;
   card["date_from"] = "model";

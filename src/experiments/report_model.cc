@@ -76,12 +76,15 @@ void show_metrics(const ModelReport& report, ReportSink& sink) {
   std::vector<std::pair<std::string, std::string>> words;
   if (intervals) table.header.push_back("95 % interval");
   if (floor) table.header.push_back("floor");
+  bool undefined = false;
   for (const MetricDefinition& definition : metric_definitions()) {
     const std::string name = definition.name;
     const json value = metric(report.metrics, name);
     if (value.is_null()) continue;
+    const bool defined = value.is_number() && std::isfinite(value.get<double>());
+    undefined = undefined || !defined;
     std::vector<TableCell> row = {name, number_or_dash(value, 4)};
-    if (intervals) row.emplace_back(interval_text(metric(report.intervals, name)));
+    if (intervals) row.emplace_back(defined ? interval_text(metric(report.intervals, name)) : "");
     if (floor) row.push_back(number_or_dash(metric(report.floor, name), 4));
     words.emplace_back(name, definition.words);
     table.rows.push_back(std::move(row));
@@ -91,6 +94,10 @@ void show_metrics(const ModelReport& report, ReportSink& sink) {
         "Floor: the same metric, by the same rule, when every item gets the label frequencies of the training "
         "rows as its scores. A model that is no better has learned nothing from the views.");
   if (intervals) table.notes.push_back("Intervals: percentiles over resampled rows.");
+  if (undefined)
+    table.notes.push_back(
+        "A dash: the metric is undefined on these rows. 1-Cov is undefined where rows without a positive label "
+        "outweigh the others; other metrics are where no known positive, or no known negative, allows them.");
   sink.table(table);
   page.definitions(words);
 }

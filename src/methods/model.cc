@@ -272,8 +272,10 @@ nlohmann::json Model::validation_record() const {
   nlohmann::json metrics, intervals;
   for (std::size_t k = 0; k < metric_names().size(); ++k) {
     const auto [low, high] = bootstrap.intervals[k];
-    metrics[metric_names()[k]] = validation_->values()[k];  // NaN becomes null
-    intervals[metric_names()[k]] = {low, high};
+    const double value = validation_->values()[k];
+    metrics[metric_names()[k]] = value;  // NaN becomes null
+    // Some resamples may define what these rows do not.
+    intervals[metric_names()[k]] = std::isnan(value) ? nlohmann::json() : nlohmann::json{low, high};
   }
   return {{"rows", scores.rows()},
           {"metrics", metrics},
