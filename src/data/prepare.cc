@@ -389,7 +389,7 @@ void PrepareOptions::declare(Options& options) {
       .symbol("K");
   options
       .add("kernel-components", kernel_components,
-           "at most so many coordinates of a Gaussian kernel (of the rbf kinds); 0 = as many as directions")
+           "maximum number of Gaussian kernel coordinates (rbf kinds); 0 = as many as directions")
       .range(0, 2000);
   options
       .add("whiten", whiten,

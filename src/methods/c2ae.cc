@@ -47,7 +47,7 @@ class C2ae final : public NetworkMethod {
         .symbol("η")
         .tunable({"2e-5", "5e-5", "1e-4"});
     o.add("momentum", train_options_.momentum, "momentum").range(0, .999999);
-    o.add("squares", train_options_.beta2, "decay of the gradients' mean square").range(0, .999999);
+    o.add("squares", train_options_.beta2, "decay of the running mean of squared gradients").range(0, .999999);
     o.add("weight-decay", train_options_.weight_decay, "weight decay of the matrices").range(0, 1e3);
     o.add("patience", train_options_.patience, "stop after this many epochs without improvement; 0 = never")
         .range(0, 1e9);
