@@ -326,9 +326,7 @@ TEST(LineStream, GzipIsUnpackedAsItComes) {
 
 // 16 MiB of nothing in 16 KiB: a line that is too long takes no memory, packed or not.
 TEST(LineStream, ADecompressionBombIsALongLine) {
-  const std::string packed = gzip(std::string(std::size_t{16} << 20, 'x') + "
-line
-");
+  const std::string packed = gzip(std::string(std::size_t{16} << 20, 'x') + "\nline\n");
   Pipe pipe;
   std::thread sender([&] {
     pipe.send(packed);

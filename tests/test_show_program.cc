@@ -110,9 +110,9 @@ TEST_F(ShowProgram, SaysWhatTheMemoryHolds) {
                 .code,
             0);
   const json card = json::parse(run({"show", to, "--json"}).out);
-  EXPECT_EQ(card["memory"], json({{"rows", 200}, {"sharpness", 20.}, {"weight", .5}}));
+  EXPECT_EQ(card["memory"], json({{"rows", 200}, {"sharpness", 25.}, {"weight", .5}}));
   const Ended text = run({"show", to});
-  EXPECT_NE(text.out.find("200 training rows, sharpness 20, weight 0.5"), std::string::npos) << text.out;
+  EXPECT_NE(text.out.find("200 training rows, sharpness 25, weight 0.5"), std::string::npos) << text.out;
 }
 
 // The metrics that a model holds are those that its training printed.

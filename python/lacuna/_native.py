@@ -150,7 +150,7 @@ library = _load()
 
 def spoken(message: str) -> str:
     """The program's words in Python's: --missing-views is missing_views."""
-    message = message.replace("say --blank-means no", "give 0 instead of NaN, or read the file with blank_means='no'")
+    message = message.replace("use --blank-means no", "give 0 instead of NaN, or read the file with blank_means='no'")
     pattern = r"--([a-z][a-z0-9-]*)|'([a-z][a-z0-9-]*)'(?=; did you)|(?<=did you mean )'([a-z][a-z0-9-]*)'" \
         if "no setting" in message else r"--([a-z][a-z0-9-]*)"
     return re.sub(pattern, lambda match: match.group(0).lstrip("-").replace("-", "_"), message)

@@ -3,9 +3,7 @@
 //
 // To add a loss: its entry here, the naive version in ops/reference_losses.cc, the GPU's in cuda/losses.cu, its weight
 // in nn/mtd_options.h and its call in nn/mtd.cc. The CPU engine uses the naive version unless ops/cpu.h overrides it.
-#ifndef LACUNA_LOSS
-#error "define LACUNA_LOSS(name, parameters, arguments) first"
-#endif
+#ifdef LACUNA_LOSS  // included without it, the file is empty
 
 // Masked binary cross-entropy, eq. (10): logits (b, c); dlogits is written.
 LACUNA_LOSS(bce, (Input logits, const LabelRows& labels, const BceSettings& settings, double weight,
@@ -49,3 +47,4 @@ LACUNA_LOSS(agreement_loss, (Input A, Input E, double orthogonal, double weight,
             double* value), (A, E, orthogonal, weight, dA, dE, value))
 
 #undef LACUNA_LOSS
+#endif
