@@ -36,7 +36,7 @@ struct Gaps {
   explicit Gaps(Random& random)
       : b(1 + random.below(7)),
         m(1 + random.below(4)),
-        c(1 + random.below(70)),
+        c(1 + random.below(140)),  // one word of bits, or several
         slots(b, m),
         Y(b + 3, c),
         G(b + 3, c),
