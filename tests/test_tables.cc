@@ -569,7 +569,8 @@ TEST_F(Tables, RowsWithoutPositivesBoundWhatCanBeReached) {
   }
   put("b/rna.csv", rna);
   put("b/labels.csv", labels);
-  const Ended ended = run({"train", path("b"), "--out", path("m"), "--method", "prior"});
+  const Ended ended = run({"train", path("b"), "--out", path("m"), "--method", "prior", "--report",
+                           path("b.html")});
   ASSERT_EQ(ended.code, 0) << ended.err;
   EXPECT_TRUE(has(ended.out, "of them have no positive label") && has(ended.out, "1-Cov -")) << ended.out;
 }

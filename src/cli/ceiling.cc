@@ -8,6 +8,8 @@
 
 namespace lacuna::cli {
 
+namespace {
+
 std::string ceiling_text(MatrixView<const std::int8_t> truth) {
   std::size_t known = 0, positive = 0;
   for (std::size_t i = 0; i < truth.rows; ++i) {
@@ -17,9 +19,22 @@ std::string ceiling_text(MatrixView<const std::int8_t> truth) {
   }
   if (truth.cols < 2 || 5 * positive > 4 * known) return "";
   return fmt::format(
-      "{} of them have no positive label, which AP and 1-OE count as wrong: they can reach {:.4f}; AUC and "
-      "macro-AUC can reach 1\n",
-      known - positive, static_cast<double>(positive) / static_cast<double>(known));
+      "{} of them {} no positive label, which AP and 1-OE count as wrong: they can reach {:.4f}; AUC and "
+      "macro-AUC can reach 1",
+      known - positive, known - positive == 1 ? "has" : "have",
+      static_cast<double>(positive) / static_cast<double>(known));
+}
+
+}  // namespace
+
+std::string ceiling_line(MatrixView<const std::int8_t> truth) {
+  const std::string text = ceiling_text(truth);
+  return text.empty() ? "" : text + "\n";
+}
+
+std::string ceiling_sentence(MatrixView<const std::int8_t> truth) {
+  const std::string text = ceiling_text(truth);
+  return text.empty() ? "" : text + ".";
 }
 
 }  // namespace lacuna::cli

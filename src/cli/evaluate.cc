@@ -163,6 +163,7 @@ void Outcome::write_page(const std::string& command) const {
                              : std::to_string(truth.rows())},
                 {"unknown true labels", fmt::format("{:.1f} %", 100 * unknown)}};
   page.metrics = metrics_json(metrics);
+  page.ceiling = ceiling_sentence(truth);
   page.metrics_part = source.has_folds() ? flags.part : "scored";
   if (source.has_folds()) page.facts.emplace_back("protocol", flags.source.protocol);
   if (source.protocol() == Protocol::authors)
@@ -220,7 +221,7 @@ nlohmann::json Outcome::document() const {
 void Outcome::print() const {
   fmt::print(stderr, "{}, {}, {:.1f} % of the true labels unknown\n", counted(truth.rows(), "row"),
              counted(truth.cols(), "label"), 100 * unknown);
-  std::fputs(ceiling_text(truth).c_str(), stderr);
+  std::fputs(ceiling_line(truth).c_str(), stderr);
   if (flags.decided.empty())
     fmt::print(
         stderr,

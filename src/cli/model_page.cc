@@ -4,6 +4,7 @@
 
 #include "base/error.h"
 #include "base/text.h"
+#include "cli/ceiling.h"
 #include "cli/progress.h"
 #include "data/bootstrap.h"
 #include "data/metrics.h"
@@ -68,6 +69,7 @@ void describe_validation(const Model& model, const Selection& learn, const Selec
   for (std::size_t k = 0; k < metric_names().size(); ++k)
     page.intervals[metric_names()[k]] = {bootstrap.intervals[k].low, bootstrap.intervals[k].high};
   page.floor = floor_metrics(learn, val, truth);
+  page.ceiling = ceiling_sentence(truth);
   page.decision = decision_words(model);
   page.caution =
       "These rows also chose the epoch, the thresholds and the calibration, so their figures are slightly "

@@ -295,7 +295,7 @@ class TrainCommand {
     Matrix<std::int8_t> truth(val.rows.size(), val.data->label_count());
     for (std::size_t i = 0; i < truth.rows(); ++i)
       for (std::size_t j = 0; j < truth.cols(); ++j) truth(i, j) = val.label(i, j);
-    std::fputs(ceiling_text(truth).c_str(), stdout);
+    std::fputs(ceiling_line(truth).c_str(), stdout);
   }
 
   const TrainFlags& flags_;

@@ -34,6 +34,7 @@ struct ModelReport {
   nlohmann::json intervals;  // {"AP": [low, high], ...}, 95 %
   nlohmann::json floor;  // {"AP": .3, ...}: what knowing the labels' frequencies alone gives on these rows
   std::string metrics_part;   // on which rows: "validation", "test"
+  std::string ceiling;        // a sentence on what AP and 1-OE can reach at most on these rows; may be empty
   std::string caution;        // what else these rows were used for
   std::string decision;       // how scores became yes or no
   nlohmann::json history;     // [{"epoch", "seconds", "losses", "validation", "kept"}]

@@ -45,6 +45,7 @@ std::string lead_text(const ModelReport& report) {
   if (const json first = metric(report.metrics, "1-OE"); first.is_number())
     text +=
         fmt::format(" The label ranked first is right for {} of the items.", percent(first.get<double>()));
+  if (!report.ceiling.empty()) text += " " + report.ceiling;
   return text;
 }
 
