@@ -181,7 +181,7 @@ void AtomicFile::flush() {
     if (n < 0 && errno == EINTR) continue;
     if (n < 0)
       fail(Exit::failed, "{}: writing failed after {} bytes: {}{}", path_, position_, reason(),
-           direct() ? "" : "; the old file is kept");
+           !direct() && ::access(path_.c_str(), F_OK) == 0 ? "; the old file is kept" : "");
     rest.remove_prefix(static_cast<std::size_t>(n));
   }
   buffer_.clear();

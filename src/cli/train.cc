@@ -4,6 +4,7 @@
 #include <cstdio>
 #include <filesystem>
 #include <fstream>
+#include <optional>
 
 #include "base/error.h"
 #include "base/files.h"
@@ -185,8 +186,23 @@ class TrainCommand {
   nlohmann::json save() {
     progress_.finish();
     nlohmann::json document = history();
-    if (flags_.is_file()) write_text(flags_.out + kHistoryEnding, document.dump(1) + "\n");
-    model_.save(flags_.out);
+    if (!flags_.is_file()) {
+      model_.save(flags_.out);
+      return document;
+    }
+    const std::string path = flags_.out + kHistoryEnding;
+    std::optional<std::string> earlier;  // of the model that stays if this one cannot be written
+    if (std::filesystem::exists(path)) earlier = read_text(path);
+    write_text(path, document.dump(1) + "\n");
+    try {
+      model_.save(flags_.out);
+    } catch (const Error&) {
+      if (earlier)
+        write_text(path, *earlier);
+      else
+        std::filesystem::remove(path);
+      throw;
+    }
     return document;
   }
 
