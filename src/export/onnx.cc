@@ -57,9 +57,8 @@ std::vector<MemberSpec> members_of(Model& model, const Tensors& file, std::size_
       const std::string& method = chosen.emplace_back(all.specs.at(k)).method;
       if (!method.empty() && !is_network(method))
         fail(Exit::mismatch,
-             "{}: cannot be exported to ONNX: {} is among the members that were chosen, and {}; presets best "
-             "and "
-             "distilled are networks alone",
+             "{}: cannot be exported to ONNX: {} is among the members that were chosen, and {}; presets best, "
+             "paired and distilled are networks alone",
              file.path(), method, obstacle(method));
     }
     return chosen;
@@ -166,7 +165,8 @@ OnnxSummary export_onnx(const Tensors& file, const std::string& path) {
     }
   } else {
     if (c2ae)
-      fail(Exit::mismatch, "{}: ensembles of c2ae cannot be exported to ONNX; train one (--members 1)", path);
+      fail(Exit::mismatch, "{}: ensembles of c2ae cannot be exported to ONNX; train one (--members 1)",
+           file.path());
     // A fit that diverged keeps the members that it had: the file may hold fewer than the settings say.
     const auto kept = std::min(members.size(), file.metadata.at("ensemble").at("done").get<std::size_t>());
     parts.reserve(kept);
