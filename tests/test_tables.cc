@@ -573,6 +573,19 @@ TEST_F(Tables, RowsWithoutPositivesBoundWhatCanBeReached) {
                            path("b.html")});
   ASSERT_EQ(ended.code, 0) << ended.err;
   EXPECT_TRUE(has(ended.out, "of them have no positive label") && has(ended.out, "1-Cov -")) << ended.out;
+  const std::size_t at = ended.out.find("they can reach");
+  const std::string reach = ended.out.substr(at, ended.out.find(';', at) - at);
+  EXPECT_TRUE(has(read_text(path("b.html")), reach.c_str())) << reach;
+}
+
+TEST_F(Tables, CandidatesThatNothingJudges) {
+  put("t/rna.csv", "id,g\na,1\nb,2\nc,3\n");
+  put("t/labels.csv", "id,sick,old\na,1,0\nb,0,1\nc,1,1\n");
+  const Ended ended = run({"train", path("t"), "--out", path("t.m"), "--preset", "auto", "--hold-out", "0",
+                           "--epochs", "1", "--budget", "1s"});
+  ASSERT_EQ(ended.code, 0) << ended.err;
+  EXPECT_TRUE(has(ended.err, "nothing to judge candidates by") && !has(ended.err, "chosen on 0")) << ended.err;
+  EXPECT_TRUE(has(run({"show", path("t.m")}).out, "nothing to judge them by"));
 }
 
 // Resamples of rows may define a metric that the rows themselves do not.

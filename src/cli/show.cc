@@ -108,11 +108,14 @@ std::string recovery_text(const json& recovery) {
 // What was made of candidates.
 void print_choice(const json& choice) {
   const std::string measure = words(choice.value("measure", json("AP")));
-  fmt::print("\ncandidates, judged on {} rows{}: {} {} together, {} ± {} over the first alone\n",
-             words(choice.value("judged_rows", json())),
-             choice.value("crossed", false) ? " by fits that had not seen them" : " that were held out",
-             measure, number(choice.value(measure, json())), number(choice.value("gain", json()), "{:+.4f}"),
-             number(choice.value("error", json())));
+  if (choice.value("judged_rows", json()) == 0)
+    fmt::print("\ncandidates; no row was held out, so there was nothing to judge them by\n");
+  else
+    fmt::print("\ncandidates, judged on {} rows{}: {} {} together, {} ± {} over the first alone\n",
+               words(choice.value("judged_rows", json())),
+               choice.value("crossed", false) ? " by fits that had not seen them" : " that were held out",
+               measure, number(choice.value(measure, json())), number(choice.value("gain", json()), "{:+.4f}"),
+               number(choice.value("error", json())));
   TextTable table({"weight", measure + " alone", "member", "left out because"});
   for (const json& one : choice.value("members", json::array()))
     if (one.is_object())

@@ -317,11 +317,16 @@ void Ensemble::keep_chosen(const BlendChoice& choice, FitContext& context) {
   choice_ = {{"members", report},    {"judged_rows", choice.rows}, {"crossed", all_crossed_},
              {"measure", measure},   {measure, choice.blended},    {"gain", choice.gain},
              {"error", choice.error}};
-  context.remark(
-      fmt::format("chosen on {} rows that {}: {}; {} {:.4f} there, {:+.4f} ± {:.4f} over {} alone{}{}",
-                  choice.rows, all_crossed_ ? "no candidate learned from" : "were held out", join(used, ", "),
-                  measure, choice.blended, choice.gain, choice.error, name_of(spec_of(0), own),
-                  unused.empty() ? "" : "; left out: ", join(unused, "; ")));
+  if (choice.rows == 0)
+    context.remark(fmt::format("no row was held out, so there was nothing to judge candidates by: {} alone{}{}",
+                               name_of(spec_of(0), own), unused.empty() ? "" : "; left out: ",
+                               join(unused, "; ")));
+  else
+    context.remark(
+        fmt::format("chosen on {} rows that {}: {}; {} {:.4f} there, {:+.4f} ± {:.4f} over {} alone{}{}",
+                    choice.rows, all_crossed_ ? "no candidate learned from" : "were held out", join(used, ", "),
+                    measure, choice.blended, choice.gain, choice.error, name_of(spec_of(0), own),
+                    unused.empty() ? "" : "; left out: ", join(unused, "; ")));
   std::vector<std::unique_ptr<Method>> members;
   std::vector<std::size_t> which;
   for (std::size_t i = 0; i < members_.size(); ++i) {
