@@ -115,8 +115,8 @@ void Option::set(const std::string& text, bool extend) {
   };
   const auto check_choice = [&](const std::string& value) {
     if (!allowed.empty() && std::find(allowed.begin(), allowed.end(), value) == allowed.end())
-      fail(Exit::usage, "--{} takes one of {}, not '{}'{}", name, join(allowed, ", "), value,
-           did_you_mean(value, allowed));
+      fail(Exit::usage, "{} takes one of {}, not '{}'{}", is_positional ? value_name() : "--" + name,
+           join(allowed, ", "), value, did_you_mean(value, allowed));
   };
   std::visit(Overloaded{
                  [&](bool* t) { *t = parse_bool(name, text); },

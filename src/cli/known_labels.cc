@@ -4,6 +4,7 @@
 
 #include "base/error.h"
 #include "base/text.h"
+#include "cli/counted.h"
 
 namespace lacuna::cli {
 
@@ -55,9 +56,9 @@ std::vector<std::string> check_label_links(const Model& model, const std::string
         path, LabelLinks::kMostLabels);
   if (!links.empty()) return {};
   return {fmt::format(
-      "known labels are written as known and change no other score: on the model's {} validation rows they "
-      "did not help beyond noise",
-      links.rows())};
+      "known labels are written as known and change no other score: on the model's {} they did not "
+      "help beyond noise",
+      counted(links.rows(), "validation row"))};
 }
 
 }  // namespace lacuna::cli

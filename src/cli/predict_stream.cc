@@ -3,6 +3,7 @@
 #include <cstdio>
 
 #include "base/error.h"
+#include "cli/counted.h"
 #include "cli/item_stream.h"
 #include "cli/prediction.h"
 #include "cli/progress.h"
@@ -52,8 +53,8 @@ PredictTally predict_stream(const PredictFlags& flags, const Model& model) {
   }
   out.commit();
   if (!items.broken().empty())
-    fail(Exit::data, "{}: {} (--strict ends here; {} items were written)", items.name(), items.broken(),
-         items.items());
+    fail(Exit::data, "{}: {} (--strict ends here; {} written)", items.name(), items.broken(),
+         counted(items.items(), "item") + (items.items() == 1 ? " was" : " were"));
   items.check_any();
   return {items.items(), items.without_view(), items.bad_lines(), known, clock_seconds() - begun};
 }

@@ -8,6 +8,7 @@
 #include "base/error.h"
 #include "base/text.h"
 #include "base/threads.h"
+#include "cli/counted.h"
 #include "cli/item_stream.h"
 #include "cli/prediction.h"
 #include "cli/progress.h"
@@ -206,8 +207,8 @@ Tally recover_stream(const RecoverFlags& flags, const Model& model) {
   }
   out.commit();
   if (!items.broken().empty())
-    fail(Exit::data, "{}: {} (--strict ends here; {} items were written)", items.name(), items.broken(),
-         items.items());
+    fail(Exit::data, "{}: {} (--strict ends here; {} written)", items.name(), items.broken(),
+         counted(items.items(), "item") + (items.items() == 1 ? " was" : " were"));
   items.check_any();
   tally.items = items.items();
   tally.without_view = items.without_view();

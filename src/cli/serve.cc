@@ -1,6 +1,7 @@
 // lacuna serve: models -> answers over HTTP.
 #include "serve/server.h"
 
+#include "base/error.h"
 #include "cli/verbs.h"
 
 namespace lacuna::cli {
@@ -9,6 +10,10 @@ int serve(const Arguments& arguments) {
   lacuna::serve::ServerOptions server;
   Options options;
   server.declare(options);
+  for (const std::string& word : arguments)
+    if (word == "--port" || word.starts_with("--port="))
+      fail(Exit::usage, "lacuna serve has no option '{}'; --listen HOST:PORT says where to listen",
+           word.substr(0, word.find('=')));
   parse_or_help(
       options, arguments, "serve",
       "Serves predictions over HTTP: the Open Inference Protocol v2 at /v2, tags for items at /v1/suggest, a "

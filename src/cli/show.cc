@@ -7,6 +7,7 @@
 
 #include "base/error.h"
 #include "base/text.h"
+#include "cli/counted.h"
 #include "cli/date.h"
 #include "cli/prediction.h"
 #include "cli/verbs.h"
@@ -133,7 +134,7 @@ void print_card(const json& card, const ShowFlags& flags) {
   line(
       "method",
       words(card["method"]) + (card["preset"].is_null() ? "" : ", preset " + words(card["preset"])) +
-          fmt::format(", {} parameters for prediction", count_text(card["parameters"].get<std::uint64_t>())));
+          fmt::format(", {} for prediction", counted(card["parameters"].get<std::uint64_t>(), "parameter")));
   if (!card["memory"].is_null()) line("memory", memory_text(card["memory"]));
   if (!card["recovery"].is_null()) line("recovery", recovery_text(card["recovery"]));
   if (!card["label_links"].is_null()) line("known labels", links_text(card["label_links"]));

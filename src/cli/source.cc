@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <filesystem>
 #include <nlohmann/json.hpp>
 
 #include "base/error.h"
@@ -41,6 +42,8 @@ void check_outputs(const Options& options) {
     // What is written beside a model.
     if (option.name == "out" && option.placeholder == "MODEL") {
       const std::string model = list.back();
+      if (model.ends_with('/') || std::filesystem::is_directory(model))
+        fail(Exit::usage, "{}: is a folder; name a file to write", model);
       for (const char* ending : {kHistoryEnding, kCheckpointEnding}) list.push_back(model + ending);
     }
     if (const auto* many = std::get_if<std::vector<std::string>*>(&option.target))

@@ -223,8 +223,9 @@ class TrainCommand {
 
   void tell() const {
     const auto [kept, epochs] = kept_epoch(run_.history());
-    fmt::print("{}: {} on {} rows of {}, {} parameters, {}{}\n", flags_.out, model_.method().traits().title,
-               rows_.learn.rows.size(), source_.data().name, count_text(model_.method().parameters()),
+    fmt::print("{}: {} on {} of {}, {}, {}{}\n", flags_.out, model_.method().traits().title,
+               counted(rows_.learn.rows.size(), "row"), source_.data().name,
+               counted(model_.method().parameters(), "parameter"),
                duration_text(clock_seconds() - begun_),
                kept > 0 ? fmt::format(", epoch {} of {} kept", kept, epochs) : "");
     if (kept > 0 && 3 * kept < epochs)

@@ -81,7 +81,13 @@ void TrainingRun::read_checkpoint() {
     tell(path_, {"there is no checkpoint; starting from the beginning"});
     return;
   }
-  resumed_ = Tensors::read(path_);
+  try {
+    resumed_ = Tensors::read(path_);
+  } catch (const Error& error) {
+    if (error.code() != Exit::data) throw;
+    fail(Exit::data, "{}; the checkpoint is damaged and cannot be continued from: remove it to start over",
+         error.what());
+  }
   const auto& meta = resumed_->metadata;
   if (!meta.contains(kRun) || !meta[kRun].is_object() || !meta[kRun].contains("fingerprint") ||
       !meta[kRun].contains("history") || !meta[kRun]["history"].is_array())
