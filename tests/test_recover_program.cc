@@ -228,7 +228,7 @@ TEST_F(RecoverProgram, MistakesAreNamed) {
   expect_refused(recover({"--out", path("data.npz")}), 2, "data.npz");
   expect_refused(recover({"--out", path("x"), "--json", "--quiet"}), 2, "contradict");
   const Ended shown = run({"show", path("model")});
-  EXPECT_NE(shown.out.find("error of hidden views relative to the mean"), std::string::npos) << shown.out;
+  EXPECT_NE(shown.out.find("squared error of hidden views relative to that of the mean"), std::string::npos) << shown.out;
   const auto card = nlohmann::json::parse(run({"show", path("model"), "--json"}).out);
   EXPECT_EQ(card["recovery"]["views"].size(), 3u);
 }

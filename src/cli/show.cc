@@ -102,7 +102,7 @@ std::string recovery_text(const json& recovery) {
   for (const json& view : recovery["views"])
     text += fmt::format("{}{} {}", text.empty() ? "" : ", ", words(view["name"]),
                         view["error"].is_null() ? "means" : number(view["error"], "{:.3f}"));
-  return fmt::format("{} factors; error of hidden views relative to the mean: {}",
+  return fmt::format("{} factors; squared error of hidden views relative to that of the mean: {}",
                      recovery["factors"].get<std::uint64_t>(), text);
 }
 
