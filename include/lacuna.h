@@ -169,7 +169,7 @@ LACUNA_API lacuna_status lacuna_methods(char **json, lacuna_error **error);
 typedef struct {
   size_t size;              /* of this structure */
   int64_t epoch, epochs;    /* finished epochs, and their maximum */
-  int64_t member, members;  /* of an ensemble, from 0 */
+  int64_t member, members;  /* of an ensemble, or of the views that c2ae and glocal try; from 0 */
   double seconds;           /* of training alone */
   double rows_per_second;
   size_t losses;            /* their number */

@@ -292,6 +292,62 @@ TEST_F(TrainProgram, DivergenceHasItsOwnExitCodeAndKeepsTheBestModel) {
   EXPECT_FALSE(exists(folder_ / "nothing"));
 }
 
+TEST_F(TrainProgram, AModelThatCannotBeWrittenLeavesNoHistoryOfItsOwn) {
+  const std::string model = folder_ / "unwritten", history = model + ".history.json";
+  const std::vector<std::string> words = command(model, {"--epochs", "1", "--checkpoint-every", "1000"});
+  ASSERT_EQ(run(words).code, 0);
+  const auto bytes = std::filesystem::file_size(model);
+  const std::string written = read_text(history);
+  const auto most = static_cast<rlim_t>(bytes - 1);
+  ASSERT_LT(written.size(), most);  // the history fits, the model does not
+
+  const Ended again = Process(words, most).wait();
+  EXPECT_EQ(again.code, 1) << again.err;
+  EXPECT_NE(again.err.find("the old file is kept"), std::string::npos) << again.err;
+  EXPECT_EQ(std::filesystem::file_size(model), bytes);
+  EXPECT_EQ(read_text(history), written);
+
+  std::filesystem::remove(model);
+  std::filesystem::remove(history);
+  const Ended first = Process(words, most).wait();
+  EXPECT_EQ(first.code, 1) << first.err;
+  EXPECT_EQ(first.err.find("the old file is kept"), std::string::npos) << first.err;
+  EXPECT_FALSE(exists(model) || exists(history));
+}
+
+// A method for one view tries them one after the other; those are no members.
+TEST_F(TrainProgram, ProgressTellsViewsFromMembers) {
+  const auto told = [&](std::vector<std::string> more) {
+    std::vector<std::string> words = {"train", data(), "--out", folder_ / "tried", "--method", "c2ae", "--epochs", "2"};
+    words.insert(words.end(), more.begin(), more.end());
+    const Ended ended = run(words);
+    EXPECT_EQ(ended.code, 0) << ended.err;
+    return ended.err;
+  };
+  const std::string each = told({}), one = told({"--view", "0"}), both = told({"--members", "2"});
+  EXPECT_TRUE(each.find("view 1/") != std::string::npos && each.find("member") == std::string::npos) << each;
+  const json history = json::parse(read_text(folder_ / "tried.history.json"))["history"];
+  EXPECT_EQ(history.back()["member"], 1);
+  EXPECT_GT(history.back()["view"], 0);
+  EXPECT_TRUE(one.find("view 1/") == std::string::npos && one.find("member") == std::string::npos) << one;
+  EXPECT_NE(both.find("member 1/2, view 1/"), std::string::npos) << both;
+
+  const Ended refused = run({"export", folder_ / "tried", folder_ / "tried.onnx"});
+  EXPECT_EQ(refused.code, 4);
+  EXPECT_NE(refused.err.find((folder_ / "tried") + ": ensembles of c2ae"), std::string::npos) << refused.err;
+}
+
+TEST_F(TrainProgram, ADamagedCheckpointMayBeRemoved) {
+  const std::string model = folder_ / "damaged";
+  kill_behind_a_checkpoint(model);
+  const std::string path = model + ".checkpoint", bytes = read_text(path);
+  write_text(path, bytes.substr(0, bytes.size() / 2));
+  const Ended ended = run(command(model, {"--resume"}));
+  EXPECT_EQ(ended.code, 3) << ended.err;
+  EXPECT_NE(ended.err.find("damaged"), std::string::npos) << ended.err;
+  EXPECT_NE(ended.err.find("remove it"), std::string::npos) << ended.err;
+}
+
 TEST_F(TrainProgram, DocumentAndEvents) {
   const Ended ended = run(command(folder_ / "model", {"--json", "--json-events"}));
   ASSERT_EQ(ended.code, 0) << ended.err;

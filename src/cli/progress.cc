@@ -38,7 +38,9 @@ double Progress::time_left(const EpochRecord& record) {
 
 std::string Progress::line(const EpochRecord& r, double left) const {
   std::string text;
-  if (r.members > 1) text += fmt::format("member {}/{}  ", r.member + 1, r.members);
+  if (r.members > 1)
+    text += fmt::format("member {}/{}{}", r.member + 1, r.members, r.views > 1 ? ", " : "  ");
+  if (r.views > 1) text += fmt::format("view {}/{}  ", r.view + 1, r.views);
   text += fmt::format("epoch {}/{}", r.epoch, r.epochs);
   // What matters first: a narrow terminal cuts the end off.
   if (const auto total = r.losses.find("total"); total != r.losses.end())
@@ -99,6 +101,7 @@ nlohmann::json epoch_json(const EpochRecord& record) {
                           {"seconds", record.seconds},
                           {"losses", record.losses}};
   if (record.members > 1) entry["member"] = record.member;
+  if (record.views > 1) entry["view"] = record.view;
   if (record.kept > 0) entry["kept"] = record.kept;
   entry["validation"] = record.validated ? metrics_json(record.validation) : nlohmann::json(nullptr);
   return entry;

@@ -72,7 +72,8 @@ void check_flags(const LearningFlags& learning, Options& options, const Argument
 
 // Of a single network: the epoch whose parameters were kept, and how many there were. 0 where nothing was selected.
 std::pair<std::int64_t, std::int64_t> kept_epoch(const nlohmann::json& history) {
-  if (history.empty() || history.back().value("member", 0) > 0) return {0, 0};
+  if (history.empty() || history.back().value("member", 0) > 0 || history.back().value("view", 0) > 0)
+    return {0, 0};
   return {history.back().value("kept", std::int64_t{0}), history.back().value("epoch", std::int64_t{0})};
 }
 

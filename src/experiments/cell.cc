@@ -99,11 +99,11 @@ class Recorder final : public FitContext {
   explicit Recorder(const EpochWatch& hears) : hears_(hears) {}
   bool after_epoch(const EpochRecord& record, FunctionRef<void(Tensors&)>) override {
     if (stop_requested) fail(Exit::interrupted, "interrupted");
-    if (record.member != member) before += seconds, member = record.member;  // each counts from 0
+    if (record.fit() != fit) before += seconds, fit = record.fit();  // each counts from 0
     seconds = record.seconds;
     ++epochs;
     (epochs == 1 ? first_epoch : last_epoch) = watch.seconds();
-    json line = {{"epoch", record.epoch}, {"member", record.member}, {"losses", record.losses}};
+    json line = {{"epoch", record.epoch}, {"member", record.fit()}, {"losses", record.losses}};
     if (record.validated) line["validation"] = metrics_json(record.validation);
     history.push_back(std::move(line));
     if (hears_) hears_(record);
@@ -125,8 +125,8 @@ class Recorder final : public FitContext {
  private:
   const EpochWatch& hears_;
   Stopwatch watch;
-  std::int64_t member = 0;
-  double before = 0, seconds = 0;  // of training alone: earlier members, the running one
+  std::int64_t fit = 0;
+  double before = 0, seconds = 0;  // of training alone: earlier fits, the running one
   double first_epoch = 0, last_epoch = 0;
   std::size_t epochs = 0;
 };

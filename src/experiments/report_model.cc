@@ -117,7 +117,7 @@ void show_course(const ModelReport& report, ReportSink& sink) {
   }
   LinePlot losses{.title = "Losses", .x_label = "epoch", .y_label = "loss", .series = {}};
   for (const auto& line : report.history) {
-    if (line.value("member", 0) != 0 || !line.contains("losses")) continue;
+    if (!of_first_fit(line) || !line.contains("losses")) continue;
     for (const auto& [name, value] : line["losses"].items()) {
       if (!value.is_number()) continue;
       auto at = std::find_if(losses.series.begin(), losses.series.end(),
@@ -131,16 +131,16 @@ void show_course(const ModelReport& report, ReportSink& sink) {
       at->y.push_back(value.get<double>());
     }
   }
-  const bool members = last.value("member", 0) > 0;
+  const bool members = last.value("member", 0) > 0, views = last.value("view", 0) > 0;
   std::string kept;
   json first_member;  // the last line of the member that is drawn
   for (const auto& line : report.history)
-    if (line.value("member", 0) == 0) first_member = line;
+    if (of_first_fit(line)) first_member = line;
   if (const auto epoch = first_member.value("kept", 0.); epoch > 0) {
     curves.guide = losses.guide = LinePlot::Guide{epoch, fmt::format("kept: epoch {:g}", epoch)};
     kept = " The dashed line is the epoch whose parameters were kept.";
   }
-  const std::string whose = members ? " of the first member" : "";
+  const std::string whose = members ? " of the first member" : views ? " of the first view" : "";
   sink.page().section("Learning");
   sink.page().begin_gallery();
   if (!curves.series.empty())

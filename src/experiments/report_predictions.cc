@@ -10,10 +10,14 @@ namespace lacuna {
 
 using nlohmann::json;
 
+bool of_first_fit(const json& line) {
+  return line.value("member", 0) == 0 && line.value("view", 0) == 0;
+}
+
 Series validation_curve(const json& history, const std::string& metric) {
   Series series;
   for (const auto& line : history) {
-    if (!line.contains("validation") || line.value("member", 0) != 0) continue;
+    if (!line.contains("validation") || !of_first_fit(line)) continue;
     const auto& validation = line["validation"];
     if (!validation.is_object() || !validation.contains(metric) || !validation[metric].is_number()) continue;
     series.x.push_back(line.value("epoch", 0.));

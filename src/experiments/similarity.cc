@@ -59,7 +59,7 @@ class Watcher final : public FitContext {
   void before_training(std::uint64_t, std::uint64_t) override { look(0); }
   bool after_epoch(const EpochRecord& record, FunctionRef<void(Tensors&)>) override {
     if (stop_requested) fail(Exit::interrupted, "interrupted");
-    if (record.member == 0) look(record.epoch);
+    if (record.fit() == 0) look(record.epoch);
     return true;
   }
   json found = json::array();

@@ -21,6 +21,7 @@ using nlohmann::json;
 
 std::string epoch_text(const EpochRecord& record) {
   return (record.members > 1 ? fmt::format("member {} of {}, ", record.member + 1, record.members) : "") +
+         (record.views > 1 ? fmt::format("view {} of {}, ", record.view + 1, record.views) : "") +
          fmt::format("epoch {} of {}", record.epoch, record.epochs);
 }
 

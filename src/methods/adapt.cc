@@ -212,8 +212,10 @@ class PerView final : public Method {
     }
     bool after_epoch(const EpochRecord& record, FunctionRef<void(Tensors&)> snapshot) override {
       EpochRecord mine = record;
-      mine.member = static_cast<std::int64_t>(v);
-      mine.members = static_cast<std::int64_t>(m);
+      if (owner.view_ < 0) {  // otherwise there is one to try
+        mine.view = static_cast<std::int64_t>(v);
+        mine.views = static_cast<std::int64_t>(m);
+      }
       const bool go_on = outer.after_epoch(mine, [&](Tensors& file) {
         Tensors current, best;
         snapshot(current);

@@ -18,6 +18,7 @@ struct EpochRecord {
   std::int64_t epoch = 0;                // epochs, or iterations, done
   std::int64_t epochs = 0;               // of so many (an upper bound)
   std::int64_t member = 0, members = 1;  // of an ensemble
+  std::int64_t view = 0, views = 1;      // of those that a method for one view tries, one after the other
   double seconds = 0;                    // training alone, since the start, without validation
   double rows_per_second = 0;
   std::map<std::string, double> losses;  // "total" and its parts, by name
@@ -25,10 +26,13 @@ struct EpochRecord {
   Metrics validation;     // if validated
   std::int64_t kept = 0;  // the epoch that is kept if this one is the last; 0 where nothing is selected
 
-  // Of the whole work: members before this one, and epochs of this one.
+  // The fits of all members and views, counted in the order in which they are made.
+  std::int64_t fit() const { return member * views + view; }
+  std::int64_t fits() const { return members * views; }
+  // Of the whole work: fits before this one, and epochs of this one.
   double share_done() const {
     const double part = epochs > 0 ? static_cast<double>(epoch) / static_cast<double>(epochs) : 0;
-    return (static_cast<double>(member) + part) / static_cast<double>(members > 1 ? members : 1);
+    return (static_cast<double>(fit()) + part) / static_cast<double>(fits() > 1 ? fits() : 1);
   }
 };
 
