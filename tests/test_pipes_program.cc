@@ -172,6 +172,33 @@ TEST_F(Pipes, AnswersLineByLine) {
   }
 }
 
+// Beyond what a 32-bit number can square, more is no other answer, and none is no answer either.
+TEST_F(Pipes, HugeValuesSaturate) {
+  const Ended trained = run({"train", path("data.npz"), "--out", path("linear"), "--prepare", "zscore", "--epochs", "3",
+                             "--embedding", "24", "--encoder-widths", "32", "--decoder-widths", "16", "--quiet"});
+  ASSERT_EQ(trained.code, 0) << trained.err;
+  const auto scores = [&](const std::string& first) {
+    PipeProcess program({"predict", path("linear"), "-", "--out", "-"});
+    const Ended ended = program.talk(fmt::format("{{\"views\": {{\"{}\": [{}, 1, 2, 0, 0, 0, 0, 0, 0, 0, 0, 0]}}}}\n",
+                                         data_->views[0].name, first));
+    EXPECT_EQ(ended.code, 0) << ended.err;
+    std::vector<double> all;
+    const json answer = json::parse(ended.out);
+    for (const auto& [name, score] : answer.at("scores").items())
+      all.push_back(score.is_null() ? std::nan("") : score.get<double>());
+    return all;
+  };
+  const auto large = scores("1e18"), other = scores("-1e18");
+  ASSERT_EQ(large.size(), 6u);
+  double difference = 0;
+  for (std::size_t k = 0; k < 6; ++k) difference = std::max(difference, std::abs(large[k] - other[k]));
+  EXPECT_GT(difference, 1e-3);  // what the value says is heard
+  for (const char* huge : {"1e20", "3e38"}) {
+    const auto found = scores(huge);
+    for (std::size_t k = 0; k < 6; ++k) EXPECT_NEAR(found[k], large[k], 1e-6) << huge << " " << k;
+  }
+}
+
 TEST_F(Pipes, BulkGivesTheScoresOfTheFile) {
   const Ended ended = talk(json_lines());
   ASSERT_EQ(ended.code, 0) << ended.err;

@@ -377,6 +377,49 @@ TEST(Prepare, SparseEqualsDense) {
   }
 }
 
+// A value beyond all measure saturates: its square would be no 32-bit number.
+TEST(Prepare, HugeValuesAreBounded) {
+  for (const bool sparse : {false, true})
+    for (const char* kind :
+         {"none", "zscore", "minmax", "pca", "log-pca", "root-pca", "rbf-pca", "root-rbf-pca"}) {
+      const auto prepared = [&](float huge) {
+        Case c = make_case(80, 12, sparse);
+        const Preparation p = Preparation::fit(first_rows(c.data, 60), of_kind(kind));
+        auto& features = c.data.views[1].features;
+        Matrix<float> values;
+        if (sparse) {
+          auto& csr = std::get<Csr>(features);
+          values = Matrix<float>(1, csr.value.cols());
+          values.copy_from(csr.value.view());
+          EXPECT_GE(csr.start(0, 71) - csr.start(0, 70), 2u);
+          values(0, csr.start(0, 70)) = huge;
+          values(0, csr.start(0, 70) + 1) = -huge;
+          csr.value = Table<float>(std::move(values));
+        } else {
+          values = Matrix<float>(80, 12);
+          values.copy_from(std::get<Table<float>>(features).view());
+          values(70, 1) = huge;
+          values(70, 2) = -huge;
+          features = Table<float>(std::move(values));
+        }
+        const Items items = p.apply(first_rows(c.data, 80), false);
+        const auto row = items.X[1].row(70);
+        return std::vector<float>(row.begin(), row.end());
+      };
+      const std::vector<float> large = prepared(1e18f), larger = prepared(1e20f), largest = prepared(3e38f);
+      float most = 0;
+      for (const std::vector<float>* row : {&large, &larger, &largest})
+        for (const float x : *row) {
+          EXPECT_LE(std::abs(x), kMostPrepared) << kind;  // and is a number
+          most = std::max(most, std::abs(x));
+        }
+      EXPECT_GT(most, 0) << kind;
+      if (std::string(kind).starts_with("log") || std::string(kind).starts_with("root")) continue;  // they go on growing
+      EXPECT_EQ(large, larger) << kind;
+      EXPECT_EQ(large, largest) << kind;
+    }
+}
+
 // Views that are mostly zero say what their zeros have become, whatever the rows; others do not.
 TEST(Prepare, SaysWhatTheZerosHaveBecome) {
   Case c = make_case(80, 300, false);

@@ -143,14 +143,17 @@ void fit_scaling(const View& view, const std::vector<std::uint32_t>& rows, Prepa
   }
 }
 
-// Shift and scale of one dense row, in place.
+// Shift and scale of one dense row, in place, within what the map allows.
 void transform_row(const Preparation::ViewMap& map, std::span<float> x) {
   squash_of(map).apply(x);
-  if (map.scale.empty()) return;
-  const auto shift = map.shift.row(0), scale = map.scale.row(0);
-  for (std::size_t j = 0; j < x.size(); ++j) x[j] = (x[j] - shift[j]) * scale[j];
+  if (!map.scale.empty()) {
+    const auto shift = map.shift.row(0), scale = map.scale.row(0);
+    for (std::size_t j = 0; j < x.size(); ++j) x[j] = (x[j] - shift[j]) * scale[j];
+  }
   if (map.clamp)
     for (float& value : x) value = std::clamp(value, 0.f, 1.f);
+  else
+    keep_within(x, map.directions.empty() ? kMostPrepared : map.most_projected());
 }
 
 // Prepared rows begin..end of the selection into X; rows without the view stay zero.
@@ -173,8 +176,10 @@ void apply_dense(const Preparation::ViewMap& map, const Selection& selection, st
   if (map.directions.empty()) return;
   const MatrixView<float> out = X.slice(begin, end - begin);
   multiply(raw, map.directions.view(), Transpose::none, false, out);  // a row's bits are its own
-  for (std::size_t i = 0; i < out.rows; ++i)
+  for (std::size_t i = 0; i < out.rows; ++i) {
     for (float& value : out.row(i)) value *= map.gain;
+    keep_within(out.row(i), kMostPrepared);
+  }
 }
 
 // The same from sparse rows: only nonzeros meet the directions; `offset` is the image of the shift.
@@ -182,6 +187,7 @@ void apply_sparse(const Preparation::ViewMap& map, const Selection& selection, s
                   std::span<const float> offset, std::size_t begin, std::size_t end, MatrixView<float> X) {
   const auto& csr = std::get<Csr>(selection.data->views[from].features);
   const Squash squash = squash_of(map);
+  const float most = map.most_projected();
   for (std::size_t i = begin; i < end; ++i) {
     if (!selection.has(i, from)) continue;
     const std::size_t row = selection.rows[i];
@@ -189,11 +195,12 @@ void apply_sparse(const Preparation::ViewMap& map, const Selection& selection, s
     for (std::size_t k = 0; k < out.size(); ++k) out[k] = -offset[k];
     for (std::uint64_t p = csr.start(0, row); p < csr.start(0, row + 1); ++p) {
       const std::uint32_t j = csr.index(0, p);
-      const float y = squash(csr.value(0, p)) * map.scale(0, j);
+      const float y = std::clamp(squash(csr.value(0, p)) * map.scale(0, j), -most, most);
       const auto direction = map.directions.row(j);
       for (std::size_t k = 0; k < out.size(); ++k) out[k] += y * direction[k];
     }
     for (float& value : out) value *= map.gain;
+    keep_within(out, kMostPrepared);
   }
 }
 

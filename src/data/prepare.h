@@ -12,9 +12,10 @@
 //   root-rbf-pca  as root-pca, with the leading coordinates of a Gaussian kernel beside those of the directions:
 //             one of each in turn, so that neighbours are alike in rank
 //   auto      chosen by looking at the view; the reason is kept
-// A missing instance is a zero row after preparation, whatever the kind.
+// A missing instance is a zero row after preparation, whatever the kind; of others no coordinate exceeds kMostPrepared.
 #pragma once
 
+#include <algorithm>
 #include <string>
 #include <vector>
 
@@ -24,6 +25,7 @@
 #include "base/tensors.h"
 #include "data/items.h"
 #include "data/kernel_map.h"
+#include "ops/row_source.h"
 
 namespace lacuna {
 
@@ -69,6 +71,8 @@ class Preparation {
     bool keeps_columns() const {
       return directions.empty() && kernel.empty() && log_scale == 0 && power == 0;
     }
+    // Values before the projection lie within ±this: those beyond become kMostPrepared, and sums stay finite.
+    float most_projected() const { return std::min(1e30f, kMostPrepared / gain); }
     std::size_t width() const {
       return !kernel.empty() ? linear + kernel.columns() : directions.empty() ? columns : directions.cols();
     }

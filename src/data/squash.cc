@@ -1,12 +1,16 @@
 #include "data/squash.h"
 
+#include <algorithm>
 #include <cmath>
+#include <limits>
 
 namespace lacuna {
 namespace {
 
+constexpr float kLargest = std::numeric_limits<float>::max();
+
 float signed_log(float x, float s) {
-  return x == 0 ? 0.f : std::copysign(std::log1p(s * std::abs(x)), x);
+  return x == 0 ? 0.f : std::copysign(std::log1p(std::min(s * std::abs(x), kLargest)), x);
 }
 float fourth_root(float x) {
   return std::copysign(std::sqrt(std::sqrt(std::abs(x))), x);

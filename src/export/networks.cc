@@ -1,5 +1,7 @@
 #include "export/networks.h"
 
+#include <limits>
+
 #include "base/error.h"
 #include "methods/row_memory.h"
 
@@ -205,8 +207,10 @@ Value onnx_prepare(OnnxGraph& graph, const OnnxView& view, const Preparation::Vi
     if (map.log_scale > 0) {  // sign(x) log(1 + s|x|)
       const Value scaled =
           graph.node("Mul", {size, graph.number(static_cast<float>(map.log_scale))}, name + "scaled");
+      const Value finite = graph.node(
+          "Clip", {scaled, graph.number(0), graph.number(std::numeric_limits<float>::max())}, name + "finite");
       squashed =
-          graph.node("Log", {graph.node("Add", {scaled, graph.number(1)}, name + "and 1")}, name + "log");
+          graph.node("Log", {graph.node("Add", {finite, graph.number(1)}, name + "and 1")}, name + "log");
     } else if (map.power == .25) {  // sign(x) |x|^(1/4), as two roots
       squashed = graph.node("Sqrt", {graph.node("Sqrt", {size}, name + "root")}, name + "root of root");
     } else {
@@ -217,11 +221,16 @@ Value onnx_prepare(OnnxGraph& graph, const OnnxView& view, const Preparation::Vi
   if (!map.scale.empty()) {
     x = graph.node("Sub", {x, graph.row(map.shift.row(0), name + "shift")}, name + "shifted");
     x = graph.node("Mul", {x, graph.row(map.scale.row(0), name + "scale")}, name + "standard");
-    if (map.clamp) x = graph.node("Clip", {x, graph.number(0), graph.number(1)}, name + "clamped");
   }
+  const auto within = [&](float low, float high, const char* what) {
+    x = graph.node("Clip", {x, graph.number(low), graph.number(high)}, name + what);
+  };
+  const float most = map.directions.empty() ? kMostPrepared : map.most_projected();
+  within(map.clamp ? 0 : -most, map.clamp ? 1 : most, "clamped");
   if (map.directions.empty()) return x;
   x = graph.node("MatMul", {x, graph.matrix(map.directions, name + "directions")}, name + "projected");
   x = graph.node("Mul", {x, graph.number(map.gain)}, name + "gained");
+  within(-kMostPrepared, kMostPrepared, "bounded");
   if (map.kernel.empty()) return x;
 
   // exp(-|x - a|² / w) for every anchor a, |x - a|² = |x|² + |a|² - 2 xa.

@@ -9,8 +9,16 @@
 
 namespace lacuna {
 
+// Prepared coordinates lie within ±this. They are about 1, so nothing sane is touched; the square of what is much larger
+// is no 32-bit number, and an item with such a value would be scored like one without views.
+constexpr float kMostPrepared = 1e15f;
+inline void keep_within(std::span<float> values, float most) {  // NaN stays NaN
+  for (float& x : values) x = std::clamp(x, -most, most);
+}
+
 // A table (n, d) whose rows are read by their numbers. Where they lie as a file has them, row i is row where[i] of it and
-// becomes (x - shift) * scale while it is read, within [0, 1] where it is clamped; a device has rows that need neither.
+// becomes (x - shift) * scale while it is read, within ±kMostPrepared, or [0, 1] where it is clamped; a device has rows
+// that need neither.
 struct RowSource {
   MatrixView<const float> table;
   std::span<const std::uint32_t> where = {};      // empty: row i is at i
@@ -24,6 +32,8 @@ struct RowSource {
     for (std::size_t j = 0; j < shift.size(); ++j) to[j] = (to[j] - shift[j]) * scale[j];
     if (clamp)
       for (float& x : to) x = std::clamp(x, 0.f, 1.f);
+    else if (!where.empty())
+      keep_within(to, kMostPrepared);
   }
 };
 
