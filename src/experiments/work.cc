@@ -5,7 +5,9 @@
 #include <chrono>
 #include <exception>
 #include <map>
+#include <memory>
 #include <mutex>
+#include <optional>
 #include <thread>
 #include <vector>
 
@@ -115,122 +117,181 @@ class Helpers {
   std::vector<std::jthread> threads_;
 };
 
+// Seconds that cells took, by method and data set: the others of the group are expected to take as long.
+class CellTimes {
+ public:
+  void add(const PlannedCell& cell, double seconds) {
+    Sum& sum = sums_[group(cell)];
+    sum.seconds += seconds;
+    ++sum.cells;
+  }
+  std::optional<double> mean(const PlannedCell& cell) const {
+    const auto at = sums_.find(group(cell));
+    if (at == sums_.end()) return std::nullopt;
+    return at->second.seconds / static_cast<double>(at->second.cells);
+  }
+
+ private:
+  struct Sum {
+    double seconds = 0;
+    std::size_t cells = 0;
+  };
+  static std::string group(const PlannedCell& cell) {
+    return cell.spec.method.text() + "\n" + cell.spec.data.path;
+  }
+  std::map<std::string, Sum> sums_;
+};
+
+// Takes free cells, one after the other, until all have ended, here or elsewhere.
+class CellWorker {
+ public:
+  CellWorker(std::span<const PlannedCell* const> cells, const BenchOptions& options, CellStore& store,
+             Shelf& shelf, const Helpers& helpers, const std::function<void(const BenchProgress&)>& tell,
+             const std::function<void(const PlannedCell&)>& apart)
+      : cells_(cells),
+        options_(options),
+        store_(store),
+        shelf_(shelf),
+        helpers_(helpers),
+        tell_(tell),
+        apart_(apart),
+        states_(cells.size(), State::open) {
+    for (const auto* cell : cells)  // an earlier run has timed some already
+      if (const json run = store.read(cell->id, "run.json"); run.is_object())
+        times_.add(*cell, run.at("seconds").value("total", 0.));
+  }
+
+  void work() {
+    for (;;) {
+      const std::size_t before = ran_;
+      bool waiting = false;
+      for (std::size_t i = 0; i < cells_.size(); ++i)
+        if (!ended(i)) waiting = !try_cell(i) || waiting;
+      helpers_.check();
+      if (!waiting) return;
+      if (stop_requested) fail(Exit::interrupted, "interrupted");
+      if (ran_ == before) {
+        report("waiting for running cells", false);
+        std::this_thread::sleep_for(std::chrono::seconds(1));
+      }
+    }
+  }
+
+  BenchOutcome outcome() const {
+    BenchOutcome outcome{.ran = ran_};
+    for (const State state : states_) {
+      outcome.done += state == State::done;
+      outcome.failed += state == State::failed;
+    }
+    return outcome;
+  }
+
+ private:
+  using State = CellStore::State;
+  bool ended(std::size_t i) const { return states_[i] == State::done || states_[i] == State::failed; }
+
+  // A cell is timed when all that are not to be timed have ended, and no other process times one.
+  bool quiet() const {
+    for (std::size_t k = 0; k < cells_.size(); ++k) {
+      if (ended(k)) continue;
+      if (cells_[k]->spec.task != Task::timing || store_.state(cells_[k]->id) == State::running) return false;
+    }
+    return true;
+  }
+
+  // Runs the cell if it is free. False if it has to be waited for.
+  bool try_cell(std::size_t i) {
+    const PlannedCell& cell = *cells_[i];
+    const bool timing = cell.spec.task == Task::timing, alone = timing && apart_;
+    if (timing && !quiet()) return false;
+    auto claim = alone ? nullptr : store_.claim(cell.id);
+    states_[i] = store_.state(cell.id);
+    if (alone ? states_[i] != State::open : claim == nullptr) return ended(i);
+    run(i, std::move(claim));
+    return true;
+  }
+
+  // Runs a cell that was claimed; without a claim in a process of its own, which claims it.
+  void run(std::size_t i, std::unique_ptr<Claim> claim) {
+    const PlannedCell& cell = *cells_[i];
+    const std::string what = cell_words(cell.place);
+    states_[i] = State::running;
+    here_ = i;
+    left_ = times_.mean(cell).value_or(0);
+    report("running " + what, true);
+    const Stopwatch watch;
+    std::string note = what;
+    if (claim == nullptr)
+      apart_(cell);
+    else
+      note += run_claimed(*claim, cell.spec, options_, store_, shelf_, telling(what, watch));
+    claim.reset();
+    note += ", " + duration_text(watch.seconds());
+    here_ = cells_.size();
+    left_ = 0;
+    states_[i] = store_.state(cell.id);
+    if (states_[i] == State::open) fail(Exit::failed, "the process of {} ended without a result", what);
+    times_.add(cell, watch.seconds());
+    ++ran_;
+    helpers_.check();
+    report(note, false);
+  }
+
+  // Reports the epochs of the running cell, at most five times a second.
+  EpochWatch telling(const std::string& what, const Stopwatch& watch) {
+    return [this, &what, &watch, told = 0.](const EpochRecord& record) mutable {
+      if (const double share = record.share_done(); share > 0) left_ = watch.seconds() * (1 - share) / share;
+      if (watch.seconds() - told < .2) return;
+      told = watch.seconds();
+      report(fmt::format("running {}, {}", what, epoch_text(record)), true);
+    };
+  }
+
+  void report(const std::string& note, bool inside) {
+    BenchProgress progress{.total = cells_.size(), .inside = inside, .note = note};
+    progress.seconds_left = left_;
+    for (std::size_t i = 0; i < cells_.size(); ++i) {
+      if (states_[i] == State::running && i != here_)
+        states_[i] = store_.state(cells_[i]->id);  // others finish theirs meanwhile
+      progress.done += states_[i] == State::done;
+      progress.failed += states_[i] == State::failed;
+      progress.elsewhere += states_[i] == State::running && i != here_;
+      if (states_[i] != State::open) continue;
+      if (const auto seconds = times_.mean(*cells_[i]))
+        progress.seconds_left += *seconds;
+      else
+        ++progress.untimed;
+    }
+    tell_(progress);
+  }
+
+  std::span<const PlannedCell* const> cells_;
+  const BenchOptions& options_;
+  CellStore& store_;
+  Shelf& shelf_;
+  const Helpers& helpers_;
+  const std::function<void(const BenchProgress&)>& tell_;
+  const std::function<void(const PlannedCell&)>& apart_;
+  std::vector<State> states_;
+  CellTimes times_;
+  std::size_t ran_ = 0;
+  std::size_t here_ = cells_.size();  // the cell that this process runs; none
+  double left_ = 0;                   // seconds of it
+};
+
 }  // namespace
 
 BenchOutcome work_off(std::span<const PlannedCell* const> cells, const BenchOptions& options,
                       CellStore& store, Shelf& shelf, const std::function<void(const BenchProgress&)>& tell,
                       const std::function<void(const PlannedCell&)>& apart) {
-  using State = CellStore::State;
   if (options.retry_failed)
     for (const auto* cell : cells) store.forget_failure(cell->id);
-
   store.sweep();
   const Helpers helpers(cells, options, store, shelf);
-  BenchOutcome outcome;
-  std::map<std::string, std::pair<double, std::size_t>> seconds_of;  // by method and data
-  const auto group = [](const PlannedCell& cell) {
-    return cell.spec.method.text() + "\n" + cell.spec.data.path;
-  };
-  const auto timed = [&](const PlannedCell& cell, double seconds) {
-    auto& sum = seconds_of[group(cell)];
-    sum.first += seconds;
-    ++sum.second;
-  };
-  for (const auto* cell : cells)  // an earlier run has timed some already
-    if (const json run = store.read(cell->id, "run.json"); run.is_object())
-      timed(*cell, run.at("seconds").value("total", 0.));
-  std::vector<State> states(cells.size(), State::open);
-  std::size_t running = cells.size();  // the cell that this process runs
-  double running_left = 0;
-  const auto report = [&](const std::string& note, bool inside) {
-    BenchProgress progress{.total = cells.size(), .inside = inside, .note = note};
-    progress.seconds_left = running_left;
-    for (std::size_t i = 0; i < cells.size(); ++i) {
-      if (states[i] == State::running && i != running)
-        states[i] = store.state(cells[i]->id);  // others finish theirs meanwhile
-      progress.done += states[i] == State::done;
-      progress.failed += states[i] == State::failed;
-      progress.elsewhere += states[i] == State::running && i != running;
-      if (states[i] != State::open) continue;
-      const auto at = seconds_of.find(group(*cells[i]));
-      if (at == seconds_of.end())
-        ++progress.untimed;
-      else
-        progress.seconds_left += at->second.first / static_cast<double>(at->second.second);
-    }
-    tell(progress);
-  };
-
-  // A cell is timed when all that are not to be timed have ended, and no other process times one.
-  const auto quiet = [&] {
-    for (std::size_t k = 0; k < cells.size(); ++k) {
-      if (states[k] == State::done || states[k] == State::failed) continue;
-      if (cells[k]->spec.task != Task::timing || store.state(cells[k]->id) == State::running) return false;
-    }
-    return true;
-  };
-  for (;;) {
-    bool ran = false, waiting = false;
-    for (std::size_t i = 0; i < cells.size(); ++i) {
-      if (states[i] == State::done || states[i] == State::failed) continue;
-      const PlannedCell& cell = *cells[i];
-      const bool timing = cell.spec.task == Task::timing, alone = timing && apart;
-      if (timing && !quiet()) {
-        waiting = true;
-        continue;
-      }
-      auto claim = alone ? nullptr : store.claim(cell.id);
-      states[i] = store.state(cell.id);
-      if (alone ? states[i] != State::open : claim == nullptr) {
-        waiting = waiting || states[i] == State::running || states[i] == State::open;
-        continue;
-      }
-      const std::string what = cell_words(cell.place);
-      states[i] = State::running;
-      running = i;
-      const auto known = seconds_of.find(group(cell));
-      running_left =
-          known == seconds_of.end() ? 0 : known->second.first / static_cast<double>(known->second.second);
-      report("running " + what, true);
-      const Stopwatch watch;
-      double told = 0;
-      std::string note = what;
-      if (alone) {
-        apart(cell);
-      } else {
-        note += run_claimed(*claim, cell.spec, options, store, shelf, [&](const EpochRecord& record) {
-          if (const double share = record.share_done(); share > 0)
-            running_left = watch.seconds() * (1 - share) / share;
-          if (watch.seconds() - told < .2) return;
-          told = watch.seconds();
-          report(fmt::format("running {}, {}", what, epoch_text(record)), true);
-        });
-        claim.reset();
-      }
-      note += ", " + duration_text(watch.seconds());
-      running = cells.size();
-      running_left = 0;
-      states[i] = store.state(cell.id);
-      if (states[i] == State::open) fail(Exit::failed, "the process of {} ended without a result", what);
-      timed(cell, watch.seconds());
-      ++outcome.ran;
-      helpers.check();
-      ran = true;
-      report(note, false);
-    }
-    helpers.check();
-    if (!waiting) break;
-    if (stop_requested) fail(Exit::interrupted, "interrupted");
-    if (!ran) {
-      report("waiting for running cells", false);
-      std::this_thread::sleep_for(std::chrono::seconds(1));
-    }
-  }
+  CellWorker worker(cells, options, store, shelf, helpers, tell, apart);
+  worker.work();
   store.sweep();  // a process that was killed just before may have been seen as alive at first
-  for (const State state : states) {
-    outcome.done += state == State::done;
-    outcome.failed += state == State::failed;
-  }
+  BenchOutcome outcome = worker.outcome();
   outcome.ran += helpers.ran();
   return outcome;
 }
