@@ -194,6 +194,14 @@ TEST(Metrics, SameBitsForAnyNumberOfThreads) {
   set_threads(0);
 }
 
+// A single label ranks the items; the last two share the lowest place. Nothing beyond the last one is read: the items fill
+// their memory, so the address sanitizer would see it.
+TEST(Metrics, ASingleLabelRanksTheItems) {
+  const auto S = matrix<float>({{.9f}, {.2f}, {.6f}, {.4f}, {.2f}});
+  const auto Y = matrix<std::int8_t>({{1}, {1}, {0}, {1}, {0}});
+  expect_known_answer(S, Y, {(1 + 2. / 3 + 3. / 5) / 3, .6, .5, 3.5 / 6, 0, .8});
+}
+
 TEST(Metrics, NothingKnownIsUndefined) {
   const Matrix<float> S(2, 3);
   Matrix<std::int8_t> Y(2, 3);

@@ -6,7 +6,6 @@
 #pragma once
 
 #include <array>
-#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
@@ -14,6 +13,8 @@
 #include <string>
 #include <type_traits>
 #include <vector>
+
+#include "base/clock.h"
 
 namespace lacuna {
 
@@ -57,7 +58,7 @@ class Ranks {
   // All ranks call it with the same parts in the same order, from one thread.
   void exchange(std::span<const Part> parts, Cargo cargo = other) const {
     if (alone()) return;
-    const auto begun = std::chrono::steady_clock::now();
+    const Stopwatch watch;
     transfer(parts);
     Count& count = traffic_.of[cargo];
     ++count.exchanges;
@@ -68,7 +69,7 @@ class Ranks {
       if (part.owner != rank() && (part.reader == kEveryone || part.reader == rank()))
         count.received += part.bytes;
     }
-    count.seconds += std::chrono::duration<double>(std::chrono::steady_clock::now() - begun).count();
+    count.seconds += watch.seconds();
   }
   const Traffic& traffic() const { return traffic_; }
 

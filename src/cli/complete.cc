@@ -7,6 +7,7 @@
 #include <cstdio>
 #include <filesystem>
 
+#include "base/clock.h"
 #include "base/error.h"
 #include "base/mpi.h"
 #include "base/random.h"
@@ -285,7 +286,7 @@ int complete(const Arguments& arguments) {
   const Source source(flags.learning.source);
   if (source.data().labels.empty())
     fail(Exit::data, "{}: has no labels to complete", flags.learning.source.path);
-  const double begun = clock_seconds();
+  const Stopwatch watch;
   Completion completion(flags, source);
   const bool complete_already = completion.unknown() == 0;
   if (complete_already && !flags.quiet)
@@ -310,7 +311,7 @@ int complete(const Arguments& arguments) {
   const Completion::Tally tally = completion.write(parts);
   parts.clear();
   completion.remove_parts();
-  const double seconds = clock_seconds() - begun;
+  const double seconds = watch.seconds();
   if (flags.json)
     fmt::print("{}\n", nlohmann::json{{"schema", "lacuna.complete.1"},
                                       {"out", flags.out},

@@ -4,6 +4,7 @@
 #include <cstdio>
 #include <numeric>
 
+#include "base/clock.h"
 #include "base/error.h"
 #include "base/text.h"
 #include "base/threads.h"
@@ -405,7 +406,7 @@ class Explainer {
                  flags_.exact_views, flags_.orders, largest_error_);
     fmt::print(stderr, "{} items, {} tags, {} views explained in {}; base: {}\n", items_,
                model_.label_names().size(), model_.preparation().views().size(),
-               duration_text(clock_seconds() - begun_), base_name(base_of(model_, flags_.options())));
+               duration_text(steady_seconds() - begun_), base_name(base_of(model_, flags_.options())));
   }
 
  private:
@@ -414,7 +415,7 @@ class Explainer {
   ExplanationText::Form form_;
   ExplanationText text_;
   TextOut out_;
-  double begun_ = clock_seconds(), largest_error_ = 0;
+  double begun_ = steady_seconds(), largest_error_ = 0;
   std::size_t items_ = 0, without_view_ = 0;
 };
 

@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 
+#include "base/clock.h"
 #include "base/error.h"
 #include "base/tensors.h"
 #include "base/text.h"
@@ -268,7 +269,7 @@ PredictTally predict_file(const PredictFlags& flags, const Model& model, const R
   };
   tally.items = selection.rows.size();
   for (std::size_t i = 0; i < tally.items; ++i) tally.without_view += !has_view(i);
-  const double begun = clock_seconds();
+  const Stopwatch watch;
   if (!ranks.leads()) {
     model.predict(
         selection, [](std::size_t, MatrixView<const float>) {}, ranks);
@@ -320,7 +321,7 @@ PredictTally predict_file(const PredictFlags& flags, const Model& model, const R
         ranks);
     out.commit();
   }
-  tally.seconds = clock_seconds() - begun;
+  tally.seconds = watch.seconds();
   return tally;
 }
 

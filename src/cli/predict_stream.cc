@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <cstdio>
 
+#include "base/clock.h"
 #include "base/error.h"
 #include "cli/counted.h"
 #include "cli/item_stream.h"
@@ -22,7 +23,7 @@ PredictTally predict_stream(const PredictFlags& flags, const Model& model) {
   if (const std::string header = text.header(); !header.empty()) out.write(header);
 
   Shown shown(flags, model, style.shows_decisions());
-  const double begun = clock_seconds();
+  const Stopwatch watch;
   std::string written;
   std::size_t known = 0;
   while (items.next()) {
@@ -56,7 +57,7 @@ PredictTally predict_stream(const PredictFlags& flags, const Model& model) {
     fail(Exit::data, "{}: {} (--strict ends here; {} written)", items.name(), items.broken(),
          counted(items.items(), "item") + (items.items() == 1 ? " was" : " were"));
   items.check_any();
-  return {items.items(), items.without_view(), items.bad_lines(), known, clock_seconds() - begun};
+  return {items.items(), items.without_view(), items.bad_lines(), known, watch.seconds()};
 }
 
 }  // namespace lacuna::cli

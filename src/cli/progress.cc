@@ -3,18 +3,14 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <chrono>
 #include <cmath>
 #include <cstdio>
 
+#include "base/clock.h"
 #include "base/text.h"
 #include "cli/terminal.h"
 
 namespace lacuna::cli {
-
-double clock_seconds() {
-  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
-}
 
 Progress::Progress(Style style)
     : terminal_(style == Style::automatic && isatty(STDERR_FILENO) != 0),
@@ -26,7 +22,7 @@ Progress::~Progress() {
 }
 
 double Progress::time_left(const EpochRecord& record) {
-  const double now = clock_seconds(), share = record.share_done();
+  const double now = steady_seconds(), share = record.share_done();
   if (first_) {  // a resumed run starts in the middle: time counts from the first record on
     first_ = false;
     started_ = now;
@@ -59,7 +55,7 @@ std::string Progress::line(const EpochRecord& r, double left) const {
 }
 
 void Progress::epoch(const EpochRecord& record) {
-  const double left = time_left(record), now = clock_seconds();
+  const double left = time_left(record), now = steady_seconds();
   const bool last = record.epoch == record.epochs;
   if (events_) {
     nlohmann::json event = epoch_json(record);
@@ -87,12 +83,6 @@ void Progress::epoch(const EpochRecord& record) {
 void Progress::finish() {
   if (drawn_) fmt::print(stderr, "\n");
   drawn_ = false;
-}
-
-nlohmann::json metrics_json(const Metrics& metrics) {
-  nlohmann::json values = nlohmann::json::object();
-  for (std::size_t i = 0; i < metric_names().size(); ++i) values[metric_names()[i]] = metrics.values()[i];
-  return values;
 }
 
 nlohmann::json epoch_json(const EpochRecord& record) {

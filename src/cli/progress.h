@@ -30,8 +30,6 @@ class Progress {
   bool first_ = true;
 };
 
-nlohmann::json metrics_json(const Metrics& metrics);  // {"AP": ..., ...}; an undefined one is null
 nlohmann::json epoch_json(const EpochRecord& record);
-double clock_seconds();  // steady
 
 }  // namespace lacuna::cli

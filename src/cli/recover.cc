@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 
+#include "base/clock.h"
 #include "base/error.h"
 #include "base/text.h"
 #include "base/threads.h"
@@ -239,9 +240,9 @@ int recover(const Arguments& arguments) {
     fail(Exit::mismatch,
          "{}: has no decoders, so it cannot recover views; train it again with --keep-decoders",
          flags.model);
-  const double begun = clock_seconds();
+  const Stopwatch watch;
   const Tally tally = flags.from_stream() ? recover_stream(flags, model) : recover_file(flags, model);
-  const double seconds = clock_seconds() - begun;
+  const double seconds = watch.seconds();
   if (flags.json)
     fmt::print("{}\n", nlohmann::json{{"schema", "lacuna.recover.1"},
                                       {"out", flags.out},

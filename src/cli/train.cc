@@ -6,6 +6,7 @@
 #include <fstream>
 #include <optional>
 
+#include "base/clock.h"
 #include "base/error.h"
 #include "base/files.h"
 #include "base/text.h"
@@ -162,7 +163,7 @@ class TrainCommand {
     if (model_.method().traits().iterative) run_.catch_signals();
     RankedFit together(ranks_, run_);
     FitContext& context = ranks_.alone() ? static_cast<FitContext&>(run_) : together;
-    begun_ = clock_seconds();
+    begun_ = steady_seconds();
     try {
       if (run_.memory_limit > 0)
         fit_in_files(context);
@@ -227,7 +228,7 @@ class TrainCommand {
     fmt::print("{}: {} on {} of {}, {}, {}{}\n", flags_.out, model_.method().traits().title,
                counted(rows_.learn.rows.size(), "row"), source_.data().name,
                counted(model_.method().parameters(), "parameter"),
-               duration_text(clock_seconds() - begun_),
+               duration_text(steady_seconds() - begun_),
                kept > 0 ? fmt::format(", epoch {} of {} kept", kept, epochs) : "");
     if (kept > 0 && 3 * kept < epochs)
       fmt::print("the best epoch came early: --patience 20 stops a training 20 epochs after its best\n");
@@ -295,7 +296,7 @@ class TrainCommand {
         {"metrics_part", "val"},
         {"remarks", run_.remarks()},
         {"history", run_.history()},
-        {"seconds", clock_seconds() - begun_},
+        {"seconds", steady_seconds() - begun_},
         {"date", utc_text(std::time(nullptr))}};
     if (!accounts_.empty()) document["ranks"] = accounts_json(accounts_);
     return document;

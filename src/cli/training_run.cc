@@ -8,6 +8,7 @@
 #include <cstdio>
 #include <filesystem>
 
+#include "base/clock.h"
 #include "base/disk.h"
 #include "base/error.h"
 #include "base/leftovers.h"
@@ -61,7 +62,7 @@ TrainingRun::TrainingRun(const RunOptions& options, std::string model_path, nloh
       fingerprint_(std::move(fingerprint)),
       progress_(progress),
       ranks_(ranks),
-      last_checkpoint_(clock_seconds()) {
+      last_checkpoint_(steady_seconds()) {
   if (options_.share) members_.emplace(model_path_ + ".members", fingerprint_);
   if (!path_.empty() && ranks_.leads()) {
     remove_leftovers(path_);
@@ -138,8 +139,8 @@ void TrainingRun::catch_signals() {
 // mpirun ends what is left of a run when one of its ranks has died: with a signal, and soon after by force.
 void TrainingRun::check_waiting() {
   if (caught_signal == 0) return;
-  if (silence_since_ == 0) silence_since_ = clock_seconds();
-  if (clock_seconds() - silence_since_ < kAnswer) return;
+  if (silence_since_ == 0) silence_since_ = steady_seconds();
+  if (steady_seconds() - silence_since_ < kAnswer) return;
   progress_.finish();
   fail(caught_signal == SIGTERM ? Exit::terminated : Exit::interrupted,
        "stopped by {}, and other ranks do not answer; {}", caught_signal == SIGTERM ? "SIGTERM" : "SIGINT",
@@ -161,12 +162,12 @@ void TrainingRun::before_training(std::uint64_t snapshot_bytes, std::uint64_t mo
 }
 
 void TrainingRun::checkpoint(FunctionRef<void(Tensors&)> snapshot) {
-  const double begin = clock_seconds();
+  const double begin = steady_seconds();
   Tensors file;
   snapshot(file);
   file.metadata[kRun] = {{"fingerprint", fingerprint_}, {"history", history_}};
   file.write(path_);
-  last_checkpoint_ = clock_seconds();
+  last_checkpoint_ = steady_seconds();
   checkpoint_seconds_ = last_checkpoint_ - begin;
 }
 
@@ -193,13 +194,13 @@ void TrainingRun::checkpoint_if_due(FunctionRef<void(Tensors&)> snapshot) {
   const double pause = options_.checkpoint_every > 0
                            ? std::max(options_.checkpoint_every, kTrainingShare * checkpoint_seconds_)
                            : 0;
-  if (path_.empty() || clock_seconds() - last_checkpoint_ < pause) return;
+  if (path_.empty() || steady_seconds() - last_checkpoint_ < pause) return;
   try {
     checkpoint(snapshot);
   } catch (const Error& error) {  // the last good checkpoint is still there, and so is the work in memory
     progress_.finish();
     fmt::print(stderr, "lacuna: no checkpoint this time, training continues: {}\n", error.what());
-    last_checkpoint_ = clock_seconds();
+    last_checkpoint_ = steady_seconds();
   }
 }
 

@@ -5,6 +5,7 @@
 #include <set>
 #include <thread>
 
+#include "base/clock.h"
 #include "base/error.h"
 #include "base/files.h"
 #include "base/text.h"
@@ -71,7 +72,7 @@ nlohmann::json try_one(Model& trial, const LearningRows& rows, std::uint64_t see
   nlohmann::json result = {{"metrics", nlohmann::json::object()}};
   Remarks context(said);
   context.seed = seed;
-  const double begun = clock_seconds();
+  const Stopwatch watch;
   try {
     trial.fit(rows.learn, rows.val, context);
     if (trial.validation()) result["metrics"] = metrics_json(*trial.validation());
@@ -79,7 +80,7 @@ nlohmann::json try_one(Model& trial, const LearningRows& rows, std::uint64_t see
     if (error.code() != Exit::diverged && error.code() != Exit::usage) throw;
     result["failed"] = error.what();
   }
-  result["seconds"] = clock_seconds() - begun;
+  result["seconds"] = watch.seconds();
   return result;
 }
 
@@ -93,6 +94,90 @@ void enter_folder(const std::string& folder, const nlohmann::json& print) {
   if (was != print)
     fail(Exit::usage, "{}: contains another search: {}; use another --out", folder, differences(was, print));
 }
+
+// Tries every combination of the list that no other process has tried or is trying.
+class Trials {
+ public:
+  Trials(const TuneFlags& flags, const Model& model, const Source& source, const LearningRows& rows,
+         const std::vector<Combination>& list)
+      : flags_(flags),
+        model_(model),
+        source_(source),
+        rows_(rows),
+        list_(list),
+        fixed_(model.options().json()),
+        folder_(flags.out, flags.metric, list),
+        results_(list.size()) {}
+
+  // Waits for what other processes have at work; if one is gone, its trial is ours.
+  void run() {
+    for (bool first = true, waiting = true; waiting; first = false) {
+      waiting = false;
+      const std::size_t before = ran_;
+      for (std::size_t k = 0; k < list_.size(); ++k)
+        if (results_[k].is_null() && !settle(k, first)) waiting = true;
+      if (waiting && ran_ == before) std::this_thread::sleep_for(std::chrono::milliseconds(200));
+    }
+  }
+
+  nlohmann::json best() {
+    const nlohmann::json best = folder_.settle_best();
+    if (best.is_null())
+      fail(Exit::failed, "none of the {} trials gave a usable model; {} has the reasons", list_.size(),
+           flags_.out);
+    return best;
+  }
+  double score(const nlohmann::json& result) const { return folder_.score(result); }
+  const std::vector<nlohmann::json>& results() const { return results_; }
+  std::size_t ran() const { return ran_; }
+
+ private:
+  // False if another process is at it.
+  bool settle(std::size_t k, bool first) {
+    results_[k] = folder_.result(k);
+    if (!results_[k].is_null()) {
+      tell(k, first ? "  (kept)" : "  (by another process)");
+      return true;
+    }
+    const auto claim = folder_.claim(k);
+    if (!claim) return false;
+    run_one(k);
+    tell(k, "");
+    return true;
+  }
+
+  void run_one(std::size_t k) {
+    Model trial(model_.method().traits().name);
+    if (!model_.preset().empty()) trial.set_preset(model_.preset());
+    trial.options().from_json(fixed_, "tune");
+    for (const auto& [name, value] : list_[k]) trial.options().set(name, value, "tune");
+    trial.notes() = {
+        {"tuned", combination_text(list_[k])}, {"data", source_.data().name}, {"seed", flags_.learning.seed}};
+    results_[k] = try_one(trial, rows_, flags_.learning.seed, said_);
+    results_[k]["settings"] = nlohmann::json::object();
+    for (const auto& [name, value] : list_[k]) results_[k]["settings"][name] = value;
+    folder_.keep(k, results_[k], trial);
+    ++ran_;
+  }
+
+  void tell(std::size_t k, const char* by) const {
+    fmt::print(stderr, "trial {}/{}  {}  {}{}\n", k + 1, list_.size(), combination_text(list_[k]),
+               results_[k].contains("failed") ? results_[k]["failed"].get<std::string>()
+                                              : fmt::format("{} {:.4f}", flags_.metric, score(results_[k])),
+               by);
+  }
+
+  const TuneFlags& flags_;
+  const Model& model_;
+  const Source& source_;
+  const LearningRows& rows_;
+  const std::vector<Combination>& list_;
+  const nlohmann::json fixed_;
+  TrialFolder folder_;
+  std::set<std::string> said_;
+  std::vector<nlohmann::json> results_;
+  std::size_t ran_ = 0;
+};
 
 }  // namespace
 
@@ -114,62 +199,18 @@ int tune(const Arguments& arguments) {
   const LearningRows rows = rows_to_learn(flags.learning, source);
   if (rows.val.rows.empty())
     fail(Exit::usage, "there are no validation rows to select on; use --hold-out or --folds");
-  const nlohmann::json fixed = model.options().json();
   nlohmann::json print = fingerprint(flags.learning, source, model);
   print["metric"] = flags.metric;
   enter_folder(flags.out, print);
 
-  TrialFolder folder(flags.out, flags.metric, list);
-  std::set<std::string> said;
-  std::vector<nlohmann::json> trials(list.size());
-  std::size_t ran = 0;
-  const auto told = [&](std::size_t k, const char* by) {
-    fmt::print(stderr, "trial {}/{}  {}  {}{}\n", k + 1, list.size(), combination_text(list[k]),
-               trials[k].contains("failed") ? trials[k]["failed"].get<std::string>()
-                                            : fmt::format("{} {:.4f}", flags.metric, folder.score(trials[k])),
-               by);
-  };
-  const auto try_trial = [&](std::size_t k) {
-    Model trial(model.method().traits().name);
-    if (!model.preset().empty()) trial.set_preset(model.preset());
-    trial.options().from_json(fixed, "tune");
-    for (const auto& [name, value] : list[k]) trial.options().set(name, value, "tune");
-    trial.notes() = {
-        {"tuned", combination_text(list[k])}, {"data", source.data().name}, {"seed", flags.learning.seed}};
-    trials[k] = try_one(trial, rows, flags.learning.seed, said);
-    trials[k]["settings"] = nlohmann::json::object();
-    for (const auto& [name, value] : list[k]) trials[k]["settings"][name] = value;
-    folder.keep(k, trials[k], trial);
-    ++ran;
-  };
-  // What other processes have at work is waited for; if one is gone, its trial is ours.
-  for (bool first = true, waiting = true; waiting; first = false) {
-    waiting = false;
-    const std::size_t before = ran;
-    for (std::size_t k = 0; k < list.size(); ++k) {
-      if (!trials[k].is_null()) continue;
-      trials[k] = folder.result(k);
-      if (!trials[k].is_null()) {
-        told(k, first ? "  (kept)" : "  (by another process)");
-      } else if (const auto claim = folder.claim(k)) {
-        try_trial(k);
-        told(k, "");
-      } else {
-        waiting = true;
-      }
-    }
-    if (waiting && ran == before) std::this_thread::sleep_for(std::chrono::milliseconds(200));
-  }
-  const nlohmann::json best = folder.settle_best();
-  if (best.is_null())
-    fail(Exit::failed, "none of the {} trials gave a usable model; {} has the reasons", list.size(),
-         flags.out);
-
+  Trials trials(flags, model, source, rows, list);
+  trials.run();
+  const nlohmann::json best = trials.best();
   if (flags.json) {
     const nlohmann::json document = {{"schema", "lacuna.tune.1"}, {"method", model.method().traits().name},
                                      {"metric", flags.metric},    {"best", best},
-                                     {"ran_here", ran},           {"model", flags.out + "/best.safetensors"},
-                                     {"trials", trials}};
+                                     {"ran_here", trials.ran()},  {"model", flags.out + "/best.safetensors"},
+                                     {"trials", trials.results()}};
     fmt::print("{}\n", document.dump(1));
     return 0;
   }
@@ -178,7 +219,7 @@ int tune(const Arguments& arguments) {
     chosen.push_back(name + "=" + value.get<std::string>());
   if (chosen.empty()) chosen.push_back("the settings as given");
   fmt::print("best of {} trials: {} {:.4f} with {}\nmodel: {}/best.safetensors\n", list.size(), flags.metric,
-             folder.score(best), join(chosen, " "), flags.out);
+             trials.score(best), join(chosen, " "), flags.out);
   return 0;
 }
 

@@ -7,6 +7,7 @@
 #include <cmath>
 #include <functional>
 #include <limits>
+#include <nlohmann/json.hpp>
 
 #include "base/error.h"
 #include "base/text.h"
@@ -209,6 +210,7 @@ std::vector<Column> sum_columns(MatrixView<const float> scores, MatrixView<const
 // one place. Undefined without a positive or without a negative.
 void rank_items(MatrixView<const float> scores, MatrixView<const std::int8_t> truth, Metrics& metrics) {
   std::vector<std::pair<float, std::int8_t>> items;
+  items.reserve(scores.rows);
   double P = 0;
   for (std::size_t i = 0; i < scores.rows; ++i)
     if (truth(i, 0) != kUnknown) {
@@ -242,12 +244,14 @@ void rank_items(MatrixView<const float> scores, MatrixView<const std::int8_t> tr
 
 std::span<const MetricDefinition> metric_definitions() {
   static constexpr MetricDefinition kDefinitions[] = {
-      {"AP", &Metrics::ap, "average precision: how many of the labels ranked down to each true one are true, mean over items",
+      {"AP", &Metrics::ap,
+       "average precision: how many of the labels ranked down to each true one are true, mean over items",
        "mean_i (1/|P_i|) sum_{j in P_i} #{l in P_i: rank_l <= rank_j} / rank_j; a row without positives "
        "adds 0"},
       {"1-HL", &Metrics::hl, "1 - Hamming loss: share of correct yes/no decisions",
        "1 - #{known ij: [S_ij > threshold] != Y_ij} / #{known ij}"},
-      {"1-RL", &Metrics::rl, "1 - ranking loss: share of pairs of a true and a false label in the right order",
+      {"1-RL", &Metrics::rl,
+       "1 - ranking loss: share of pairs of a true and a false label in the right order",
        "1 - mean_i #{(j in P_i, l in N_i): S_il >= S_ij} / (|P_i| |N_i|); a tie is an error, a row with one "
        "kind of label adds 0"},
       {"AUC", &Metrics::auc, "area under the ROC curve over the T best labels of every item, T = 1..c",
@@ -256,7 +260,8 @@ std::span<const MetricDefinition> metric_definitions() {
        "1 - mean_i [Y_i,top = 0], top = the first label with the largest score"},
       {"1-Cov", &Metrics::cov, "1 - coverage: how little of the ranking must be read to find all true labels",
        "1 - mean_i (max_{j in P_i} rank_j - 1) / |K_i|; without positives the rank is 0"},
-      {"macro-AUC", &Metrics::macro_auc, "area under the ROC curve of each label over items, mean over labels",
+      {"macro-AUC", &Metrics::macro_auc,
+       "area under the ROC curve of each label over items, mean over labels",
        "mean_j (#{pairs in order} + ties / 2) / (|P_j| |N_j|), labels with both kinds"},
       {"macro-F1", &Metrics::macro_f1, "F1 of each label's decisions, mean over labels",
        "mean_j 2 TP_j / (2 TP_j + FP_j + FN_j), labels with a positive"},
@@ -278,6 +283,12 @@ std::vector<double> Metrics::values() const {
   std::vector<double> all;
   for (const MetricDefinition& metric : metric_definitions()) all.push_back(this->*metric.value);
   return all;
+}
+
+nlohmann::json metrics_json(const Metrics& metrics) {
+  nlohmann::json values = nlohmann::json::object();
+  for (const MetricDefinition& metric : metric_definitions()) values[metric.name] = metrics.*metric.value;
+  return values;
 }
 
 double Metrics::by_name(const std::string& name) const {

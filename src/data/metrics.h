@@ -6,6 +6,7 @@
 #pragma once
 
 #include <cstdint>
+#include <nlohmann/json_fwd.hpp>
 #include <span>
 #include <string>
 #include <vector>
@@ -22,11 +23,12 @@ struct Metrics {
 };
 struct MetricDefinition {
   const char* name;
-  double Metrics::* value;
+  double Metrics::*value;
   const char *words, *formula;  // as `lacuna metrics` prints them
 };
 std::span<const MetricDefinition> metric_definitions();
 const std::vector<std::string>& metric_names();
+nlohmann::json metrics_json(const Metrics& metrics);  // {"AP": ..., ...}; an undefined one is null
 
 // scores (n, c): larger = more relevant. truth (n, c): 1, 0, kUnknown. decided (n, c), 0 or 1: predicted positive in HL
 // and F1; empty: scores > threshold.

@@ -86,13 +86,6 @@ Folds drop_view(const Folds& folds, std::size_t fold, std::size_t gone) {
   return rest;
 }
 
-json metrics_json(const Metrics& metrics) {
-  json object = json::object();
-  const auto values = metrics.values();
-  for (std::size_t i = 0; i < values.size(); ++i) object[metric_names()[i]] = values[i];
-  return object;
-}
-
 // Records the course of a fit; stops it when asked to.
 class Recorder final : public FitContext {
  public:

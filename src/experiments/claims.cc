@@ -13,6 +13,7 @@
 #include <nlohmann/json.hpp>
 #include <vector>
 
+#include "base/clock.h"
 #include "base/error.h"
 #include "base/files.h"
 #include "base/text.h"
@@ -94,15 +95,14 @@ double clock_ahead(const std::string& folder) {
 double folder_now(const std::string& folder) {
   struct Reading {
     double ahead = 0;
-    std::chrono::steady_clock::time_point when;
+    double when = 0;
   };
   static std::mutex mutex;
   static std::map<std::string, Reading> readings;
-  const auto when = std::chrono::steady_clock::now();
+  const double when = steady_seconds();
   const std::lock_guard lock(mutex);
   const auto [at, fresh] = readings.try_emplace(folder);
-  if (fresh || std::chrono::duration<double>(when - at->second.when).count() > kClockFor)
-    at->second = {clock_ahead(folder), when};
+  if (fresh || when - at->second.when > kClockFor) at->second = {clock_ahead(folder), when};
   return own_now() + at->second.ahead;
 }
 
@@ -208,8 +208,7 @@ Claim::~Claim() {
     for (const auto& [number, path] : claims_of(folder_, id_))
       if (number <= number_) fs::remove(path, error);
   } catch (
-      const std::
-          exception&) {  // the folder is gone or cannot be read; a claim without a heartbeat expires
+      const std::exception&) {  // the folder is gone or cannot be read; a claim without a heartbeat expires
   }
 }
 

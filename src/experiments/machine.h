@@ -1,21 +1,12 @@
-// Where a measurement was made, and its clocks.
+// Where a measurement was made, and what it took.
 #pragma once
 
-#include <chrono>
 #include <cstdint>
 #include <nlohmann/json.hpp>
 
+#include "base/clock.h"
+
 namespace lacuna {
-
-class Stopwatch {
- public:
-  double seconds() const {
-    return std::chrono::duration<double>(std::chrono::steady_clock::now() - start_).count();
-  }
-
- private:
-  std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
-};
 
 // Seconds of processor time that this process has used so far, its own and the kernel's for it.
 double processor_seconds();

@@ -9,12 +9,12 @@
 //   }
 #pragma once
 
-#include <chrono>
 #include <cmath>
 #include <map>
 #include <string>
 #include <vector>
 
+#include "base/clock.h"
 #include "base/error.h"
 #include "nn/fit.h"
 
@@ -38,7 +38,6 @@ class Iteration {
       before_ = file->metadata.value("seconds", 0.0);
       resumed_ = true;
     }
-    started_ = Clock::now();
   }
 
   bool resumed() const { return resumed_; }
@@ -57,7 +56,7 @@ class Iteration {
     EpochRecord record;
     record.epoch = done_;
     record.epochs = limit_;
-    record.seconds = before_ + std::chrono::duration<double>(Clock::now() - started_).count();
+    record.seconds = before_ + watch_.seconds();
     record.losses = losses;
     stopped_ = converged;
     const bool go_on = context_.after_epoch(record, [&](Tensors& file) {
@@ -71,14 +70,13 @@ class Iteration {
   }
 
  private:
-  using Clock = std::chrono::steady_clock;
   FitContext& context_;
   std::string method_;
   std::int64_t limit_, done_ = 0;
   std::vector<State> state_;
   bool resumed_ = false, stopped_ = false;
   double before_ = 0;
-  Clock::time_point started_;
+  Stopwatch watch_;
 };
 
 }  // namespace lacuna
