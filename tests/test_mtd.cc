@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <array>
+#include <atomic>
 #include <cmath>
 #include <cstdlib>
 #include <map>
@@ -13,7 +14,9 @@
 #include "network_cases.h"
 #include "nn/label_weights.h"
 #include "nn/make.h"
+#include "ops/cpu.h"
 #include "ops/device.h"
+#include "ops/machine.h"
 #include "ops/ops.h"
 
 namespace lacuna {
@@ -246,7 +249,7 @@ TEST(BatchNorm, NoiseStandsForMissingInstancesAlone) {
       network->keep({});
       network->step({&items, rows, 11, 0, 0}, UpdateRule{});
       auto& values = statistics.emplace_back();
-      network->visit_buffers([&](const std::string&, MatrixView<float> running) {
+      network->visit_buffers([&](const std::string&, MatrixView<float> running, bool) {
         for (std::size_t i = 0; i < running.rows; ++i)
           for (const float x : running.row(i)) values.push_back(x);
       });
@@ -256,6 +259,27 @@ TEST(BatchNorm, NoiseStandsForMissingInstancesAlone) {
     EXPECT_EQ(statistics[1], statistics[2]) << "drawn from the seed";
   }
 }
+
+// The CPU engine, which counts the products that took a fast path.
+class WatchedOps final : public CpuOps {
+ public:
+  struct Counts {
+    std::atomic<int> sparse = 0, packed = 0;  // of deviations from a background; of packed rows with packed weights
+  };
+  WatchedOps(Precision precision, Counts& counts) : CpuOps(precision), counts_(counts) {}
+  void linear_forward(std::span<const ForwardJob<float>> jobs) const override {
+    for (const auto& job : jobs) {
+      const auto* rows = static_cast<const CpuRows*>(job.X_form);
+      if (rows == nullptr) continue;
+      counts_.sparse += !rows->few.empty();
+      counts_.packed += rows->few.empty() && rows->is_packed && job.settled != nullptr;
+    }
+    CpuOps::linear_forward(jobs);
+  }
+
+ private:
+  Counts& counts_;
+};
 
 // A network that computes with the few entries that differ from a background takes the steps it would take
 // without, and predicts the same.
@@ -269,12 +293,14 @@ TEST(SparseInputs, TakeTheSameSteps) {
         SCOPED_TRACE(fmt::format("{}, mask rate {}, {}", preset, mask_rate,
                                  precision == Precision::bf16 ? "bf16" : "f32"));
         const auto options = small_options(preset, {{"mask-rate", mask_rate}});
-        const auto make = [&] {
-          auto network = make_network<float>(options, network_shape_of(plain), 3, make_cpu_ops(precision));
+        const auto make = [&](WatchedOps::Counts& counts) {
+          auto network = make_network<float>(options, network_shape_of(plain), 3,
+                                             std::make_unique<WatchedOps>(precision, counts));
           network->keep({.second = false, .mean = true});
           return network;
         };
-        const auto few = make(), all = make();
+        WatchedOps::Counts of_few, of_all;
+        const auto few = make(of_few), all = make(of_all);
         UpdateRule rule;
         rule.rate = .01;
         rule.average = .9;
@@ -286,9 +312,13 @@ TEST(SparseInputs, TakeTheSameSteps) {
             ASSERT_NEAR(a.entries[k].value, b.entries[k].value, 1e-3 * (1 + std::abs(b.entries[k].value)))
                 << a.entries[k].name << " in step " << step;
         }
+        EXPECT_GT(of_few.sparse, 0) << "no step computed with deviations";
+        const int in_steps = of_few.sparse;
         Matrix<float> scores(70, 6), truth(70, 6);
         few->predict(told, scores);
         all->predict(untold, truth);
+        EXPECT_GT(of_few.sparse, in_steps) << "no prediction computed with deviations";
+        EXPECT_EQ(of_all.sparse, 0);
         for (std::size_t i = 0; i < scores.values().size(); ++i)
           ASSERT_NEAR(scores.values()[i], truth.values()[i], 2e-3);
       }
@@ -315,11 +345,16 @@ TEST(Settled, PredictsAsBefore) {
   for (const char* preset : {"authors", "best"}) {
     SCOPED_TRACE(preset);
     const auto options = small_options(preset, {{"encoder-widths", "40,24,9"}});
-    const auto network = make_network<float>(options, network_shape_of(items), 3, make_cpu_ops(Precision::bf16));
+    WatchedOps::Counts counts;
+    const auto network = make_network<float>(options, network_shape_of(items), 3,
+                                             std::make_unique<WatchedOps>(Precision::bf16, counts));
     Matrix<float> before(90, 6), scores(90, 6), alone(1, 6);
     network->predict(items, before);
+    EXPECT_EQ(counts.packed, 0);
     network->settle();
     network->predict(items, scores);
+    const bool packs = isa() == Isa::bf16 || isa() == Isa::amx;  // elsewhere weights stay as they are
+    EXPECT_EQ(counts.packed > 0, packs) << isa_name(isa());
     for (std::size_t i = 0; i < scores.values().size(); ++i)
       ASSERT_NEAR(scores.values()[i], before.values()[i], 1e-4);
     for (std::size_t row = 0; row < 90; ++row) {
@@ -426,7 +461,7 @@ TEST(SoftLabels, KnownLabelsHaveASay) {
     const LabelGraph graph(truth_of(items));
     const double weight = std::stod(links);
     std::size_t moved = 0;
-    network->visit_buffers([&](const std::string& name, MatrixView<double> made) {
+    network->visit_buffers([&](const std::string& name, MatrixView<double> made, bool) {
       if (name != "guesses") return;
       for (std::size_t i = 0; i < 60; ++i)
         for (std::size_t j = 0; j < 4; ++j) {
@@ -547,7 +582,7 @@ TEST(SoftLabels, OwnOnesAreRenewedWhenDue) {
     const Losses losses = network->step({&items, rows, 1, epoch, epoch}, rule);
     const bool used = std::ranges::any_of(losses, [](auto& l) { return std::string(l.name) == "guess"; });
     EXPECT_EQ(used, epoch >= 2);
-    network->visit_buffers([&](const std::string& name, MatrixView<float> buffer) {
+    network->visit_buffers([&](const std::string& name, MatrixView<float> buffer, bool) {
       if (name != "guesses" || std::ranges::equal(made, std::span(buffer.data, buffer.size()))) return;
       made.assign(buffer.data, buffer.data + buffer.size());
       if (epoch < 2) return;  // zeros

@@ -52,7 +52,7 @@ std::vector<float> all_numbers(Network& network) {
       for (std::size_t i = 0; i < part.rows; ++i)
         all.insert(all.end(), part.row(i).begin(), part.row(i).end());
   });
-  network.visit_buffers([&](const std::string&, MatrixView<float> buffer) {
+  network.visit_buffers([&](const std::string&, MatrixView<float> buffer, bool) {
     for (std::size_t i = 0; i < buffer.rows; ++i)
       all.insert(all.end(), buffer.row(i).begin(), buffer.row(i).end());
   });
@@ -177,14 +177,14 @@ TEST(MtdNetwork, GuessesStartAtTheirEpochAndAreState) {
   std::vector<Matrix<float>> state;
   const auto save = [&](MatrixView<float> m) { state.emplace_back(m.rows, m.cols).copy_from(m); };
   network.visit([&](const std::string&, ParameterView<float> p, bool) { save(p.value), save(p.first); });
-  network.visit_buffers([&](const std::string&, MatrixView<float> m) { save(m); });
+  network.visit_buffers([&](const std::string&, MatrixView<float> m, bool) { save(m); });
   std::size_t at = 0;
   const auto put = [&](MatrixView<float> m) {
     const Matrix<float>& from = state[at++];
     for (std::size_t i = 0; i < m.rows; ++i) std::ranges::copy(from.row(i), m.row(i).begin());
   };
   other.visit([&](const std::string&, ParameterView<float> p, bool) { put(p.value), put(p.first); });
-  other.visit_buffers([&](const std::string&, MatrixView<float> m) { put(m); });
+  other.visit_buffers([&](const std::string&, MatrixView<float> m, bool) { put(m); });
   const double expected = network.step({&items, rows, 1, 1, 2}, rule).total();
   EXPECT_EQ(other.step({&items, rows, 1, 1, 2}, rule).total(), expected);
   EXPECT_TRUE(all_numbers(network) == all_numbers(other));

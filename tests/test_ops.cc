@@ -407,6 +407,17 @@ TEST_P(Gradients, GraphContrastInstanceReconstruction) {
       "reconstruction");
 }
 
+TEST(Cosines, OfEveryPairOfRowsByHand) {
+  const double rows[][2] = {{3, 4}, {-8, 6}, {0, 2}, {0, 0}, {-3, -4}};
+  const double expected[][5] = {
+      {1, 0, .8, 0, -1}, {0, 1, .6, 0, 0}, {.8, .6, 1, 0, -.8}, {0, 0, 0, 0, 0}, {-1, 0, -.8, 0, 1}};
+  Matrix<double> A(5, 2), C(5, 5);
+  for (std::size_t i = 0; i < 5; ++i) std::ranges::copy(rows[i], A.row(i).begin());
+  cosines<double>(A, C);
+  for (std::size_t i = 0; i < 5; ++i)
+    for (std::size_t k = 0; k < 5; ++k) EXPECT_NEAR(C(i, k), expected[i][k], 1e-15) << i << ' ' << k;
+}
+
 // Rows with one view, no shared label, no direction at all: defined and without NaN.
 TEST(Losses, EdgesAreDefined) {
   for (const bool fast : {false, true}) {

@@ -132,7 +132,7 @@ std::string trained(const MtdOptions& options, const Items& items, const Ranks& 
     file.put(name + ".second", MatrixView<const float>(p.second));
     file.put(name + ".mean", MatrixView<const float>(p.mean));
   });
-  network->visit_buffers([&](const std::string& name, MatrixView<float> buffer) {
+  network->visit_buffers([&](const std::string& name, MatrixView<float> buffer, bool) {
     file.put(name, MatrixView<const float>(buffer));
   });
   Matrix<float> scores(items.rows(), items.labels());

@@ -6,9 +6,11 @@
 
 #include <cmath>
 #include <filesystem>
+#include <nlohmann/json.hpp>
 #include <set>
 
 #include "base/random.h"
+#include "checks.h"
 #include "nn/schedule.h"
 
 namespace lacuna {
@@ -113,7 +115,7 @@ class LinearNetwork final : public Network {
   void visit(Visitor visitor) override {
     for (auto& p : parameters_) visitor(p.name, {p.value, p.first, p.second, p.mean, p.decay}, true);
   }
-  void visit_buffers(BufferVisitor visitor) override { visitor("counter", counter_); }
+  void visit_buffers(BufferVisitor visitor) override { visitor("counter", counter_, true); }
   std::uint64_t parameters() const override { return 1; }
   std::uint64_t parameters_for_prediction() const override { return 1; }
 
@@ -440,9 +442,18 @@ TEST(Train, ABrokenCheckpointIsRefused) {
   LinearNetwork network(train);
   Stopper context;
   context.state = Tensors();
-  EXPECT_THROW(train_network(network, train, {}, {}, context), Error);
-  context.state->metadata["train"] = {{"epoch", 1000000}, {"next", 0}};
-  EXPECT_THROW(train_network(network, train, {}, {}, context), Error);
+  const auto refusal = [&] {
+    return message_of([&] { train_network(network, train, {}, {}, context); }, Exit::data);
+  };
+  EXPECT_NE(refusal().find("broken checkpoint: [json.exception"), std::string::npos) << refusal();
+  auto& state = context.state->metadata["train"];
+  state = {{"epoch", 3}, {"next", 0}};  // and nothing else
+  EXPECT_NE(refusal().find("key 'step' not found"), std::string::npos) << refusal();
+  state = {{"epoch", 1000000}, {"next", 0},     {"step", 0},        {"best_epoch", 0}, {"best_score", 0.},
+           {"finished", false}, {"seconds", 0.}, {"epoch_began", 0.}, {"rows", 0.},      {"sums", nlohmann::json::object()}};
+  EXPECT_NE(refusal().find("broken checkpoint: epoch 1000000, step 0, best epoch 0"), std::string::npos) << refusal();
+  state["epoch"] = 3;
+  EXPECT_NE(refusal().find("has no tensor"), std::string::npos) << refusal();
 }
 
 }  // namespace

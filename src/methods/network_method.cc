@@ -22,7 +22,7 @@ void read(const Tensors& file, Network& network) {
     get_tensor(network.engine(), file, name, to);
   };
   network.visit([&](const std::string& name, ParameterView<float> p, bool) { get(name, p.value); });
-  network.visit_buffers([&](const std::string& name, MatrixView<float> buffer) { get(name, buffer); });
+  network.visit_buffers([&](const std::string& name, MatrixView<float> buffer, bool) { get(name, buffer); });
   network.settle();
 }
 
@@ -90,8 +90,8 @@ void NetworkMethod::save(Tensors& file) const {
   network_->visit([&](const std::string& name, ParameterView<float> p, bool for_prediction) {
     if (for_prediction) put_tensor(network_->engine(), p.mean.empty() ? p.value : p.mean, name, file);
   });
-  network_->visit_buffers([&](const std::string& name, MatrixView<float> buffer) {
-    if (name.ends_with(".running")) put_tensor(network_->engine(), buffer, name, file);
+  network_->visit_buffers([&](const std::string& name, MatrixView<float> buffer, bool for_prediction) {
+    if (for_prediction) put_tensor(network_->engine(), buffer, name, file);
   });
 }
 

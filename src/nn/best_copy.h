@@ -56,7 +56,7 @@ class BestCopy {
       if (for_prediction) p.mean.empty() ? body(name, p.value, {}) : body(name, p.mean, p.value);
     });
     network_.visit_buffers(
-        [&](const std::string& name, MatrixView<float> buffer) { body(name, buffer, {}); });
+        [&](const std::string& name, MatrixView<float> buffer, bool) { body(name, buffer, {}); });
   }
   void choose_place() {
     std::size_t bytes = 0;

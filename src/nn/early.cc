@@ -54,7 +54,7 @@ void EarlyNetwork<T>::keep(OptimiserState state) {
 
 template <class T>
 void EarlyNetwork<T>::visit_buffers(typename BasicNetwork<T>::BufferVisitor visitor) {
-  if (const MatrixView<T> running = norm_.running(); !running.empty()) visitor("norm.running", running);
+  if (const MatrixView<T> running = norm_.running(); !running.empty()) visitor("norm.running", running, true);
   soft_labels_.visit(visitor);
 }
 

@@ -182,7 +182,7 @@ void MtdNetwork<T>::visit_buffers(typename BasicNetwork<T>::BufferVisitor visito
     for (std::size_t c = 0; c < channels(); ++c)
       if (const MatrixView<T> running = views_[v].norms[c].running();
           !running.empty() && division_.mine(encoder(v, c)))
-        visitor(fmt::format("{}.{}.norm.running", c == 0 ? "shared" : "private", v), running);
+        visitor(fmt::format("{}.{}.norm.running", c == 0 ? "shared" : "private", v), running, true);
   soft_labels_.visit(visitor);
 }
 

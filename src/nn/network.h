@@ -122,9 +122,9 @@ class BasicNetwork {
   // not.
   using Visitor = FunctionRef<void(const std::string& name, ParameterView<T> parameter, bool for_prediction)>;
   virtual void visit(Visitor visitor) = 0;
-  // Everything else that a step changes and a later step or a prediction reads (running statistics of batch
-  // norm).
-  using BufferVisitor = FunctionRef<void(const std::string& name, MatrixView<T> buffer)>;
+  // Everything else that a step changes and a later step or a prediction reads: running statistics of batch norm, which
+  // are `for_prediction`, and soft labels, which are not.
+  using BufferVisitor = FunctionRef<void(const std::string& name, MatrixView<T> buffer, bool for_prediction)>;
   virtual void visit_buffers(BufferVisitor visitor) = 0;
 
   virtual std::uint64_t parameters() const = 0;                 // in training

@@ -157,8 +157,9 @@ void PairNetwork<T>::visit(typename BasicNetwork<T>::Visitor visitor) {
 template <class T>
 void PairNetwork<T>::visit_buffers(typename BasicNetwork<T>::BufferVisitor visitor) {
   mean_.visit_buffers(visitor);
-  early_.visit_buffers(
-      [&](const std::string& name, MatrixView<T> buffer) { visitor(kJoint + name, buffer); });
+  early_.visit_buffers([&](const std::string& name, MatrixView<T> buffer, bool for_prediction) {
+    visitor(kJoint + name, buffer, for_prediction);
+  });
 }
 
 template class PairNetwork<float>;

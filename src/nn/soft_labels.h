@@ -58,8 +58,8 @@ class SoftLabels {
   // What a resumed training needs: own predictions of an epoch cannot be made again later.
   void visit(typename BasicNetwork<T>::BufferVisitor visitor) {
     if (guesses_.empty()) return;
-    visitor("guesses", guesses_);
-    visitor("guesses.epoch", epoch_);
+    visitor("guesses", guesses_, false);
+    visitor("guesses.epoch", epoch_, false);
     known_epoch_.reset();  // the visitor may have written it
   }
 

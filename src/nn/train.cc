@@ -1,12 +1,12 @@
 #include "nn/train.h"
 
 #include <algorithm>
-#include <chrono>
 #include <cmath>
 #include <limits>
 #include <map>
 #include <numeric>
 
+#include "base/clock.h"
 #include "base/error.h"
 #include "base/random.h"
 #include "base/text.h"
@@ -19,10 +19,6 @@ namespace lacuna {
 namespace {
 
 constexpr const char* kState = "train";  // key of the loop's own numbers in a snapshot's metadata
-
-double now() {
-  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
-}
 
 bool all_finite(std::span<const float> values) {
   return std::all_of(values.begin(), values.end(), [](float x) { return std::isfinite(x); });
@@ -71,10 +67,10 @@ class Training {
     ahead_.leave();
     order_ = row_order(train_.rows(), window_rows(options_, train_.mapped, train_.row_bytes()),
                        options_.shuffle, context_.seed, static_cast<std::uint32_t>(epoch_));
-    double begun = now();
+    double begun = steady_seconds();
     for (; next_ < steps_per_epoch_; ++next_) {
       if (next_ > 0) {
-        seconds_ += now() - begun;
+        seconds_ += steady_seconds() - begun;
         context_.after_step([this](Tensors& file) {
           finish_steps();
           snapshot(file);
@@ -83,13 +79,13 @@ class Training {
           finish_steps();
           return;
         }
-        begun = now();
+        begun = steady_seconds();
       }
       one_step();
     }
     finish_steps();
     ahead_.leave();
-    seconds_ += now() - begun;
+    seconds_ += steady_seconds() - begun;
     const double epoch_seconds = seconds_ - epoch_began_;
     ++epoch_;
     EpochRecord record;
@@ -194,7 +190,7 @@ class Training {
       if (!p.second.empty()) put(name + ".second", p.second);
       if (!p.mean.empty()) put(name + ".mean", p.mean);
     });
-    network_.visit_buffers([&](const std::string& name, MatrixView<float> buffer) { put(name, buffer); });
+    network_.visit_buffers([&](const std::string& name, MatrixView<float> buffer, bool) { put(name, buffer); });
     best_.save(file);
     nlohmann::json sums = nlohmann::json::object();
     for (const auto& [name, sum] : sums_) sums[name] = sum;
@@ -241,7 +237,7 @@ class Training {
       if (!p.second.empty()) get(name + ".second", p.second);
       if (!p.mean.empty()) get(name + ".mean", p.mean);
     });
-    network_.visit_buffers([&](const std::string& name, MatrixView<float> buffer) { get(name, buffer); });
+    network_.visit_buffers([&](const std::string& name, MatrixView<float> buffer, bool) { get(name, buffer); });
     if (best_epoch_ == 0) return;
     best_.load(file);
   }
@@ -316,10 +312,12 @@ void TrainOptions::declare(Options& o) {
         "training rows for which weight-decay is meant; with n rows it is multiplied by √(decay-rows / n); 0 "
         "= unchanged")
       .range(0, 1e12);
-  o.add("schedule", schedule, "schedule of the learning rate after the warm-up").choices({"constant", "cosine"});
+  o.add("schedule", schedule, "schedule of the learning rate after the warm-up")
+      .choices({"constant", "cosine"});
   o.add("warm-up", warm_up, "epochs over which the learning rate rises from 0").range(0, kMany);
-  o.add("average", average, "decay of the running average of the parameters, which is used in prediction; 0 = "
-                            "none")
+  o.add("average", average,
+        "decay of the running average of the parameters, which is used in prediction; 0 = "
+        "none")
       .range(0, .999999);
   o.add("validate-every", validate_every, "epochs between validations").range(1, kMany);
   o.add("patience", patience, "stop after this many epochs without improvement; 0 = never").range(0, kMany);
