@@ -82,77 +82,88 @@ bool names_table(const std::string& label_file) {
   return !label_file.empty() && !label_file.ends_with(".txt") && !label_file.ends_with(".xml");
 }
 
-// Labels of a table from a file of their own: a matrix of the same rows, or one class a line. `numbered`: the ids of the
-// table, which it calls `id_name`, are but numbers of its rows.
-void read_label_file(const ReadOptions& options, bool numbered, const std::string& id_name, Dataset& data) {
-  const std::string& path = options.label_file;
-  Dataset labels;
+// A file of labels: their values, and the ids of its rows if it is a table that has some.
+struct LabelFile {
+  std::string path;
   FlatTable table;
-  if (names_table(path)) {
-    ReadOptions plain;
-    plain.label_code = options.label_code;
-    plain.blank_means = options.blank_means;
-    plain.label_columns = options.label_columns;
-    plain.class_column = options.class_column;
-    plain.tags_column = options.tags_column;
-    plain.id_column = options.id_column;
-    plain.several_tables = true;
-    plain.labels_table = true;
-    table = read_table(path, "", plain);
-    if (table.labels.empty() && table.classes.empty() && table.tags.empty() && plain.label_columns.empty())
-      for (std::size_t c = 0; c < table.column_count(); ++c) table.label_columns.push_back(c);
-    take_labels(table, plain, path, labels);
-    for (const auto* notes : {&table.notes, &labels.notes})
-      for (const auto& note : *notes) data.notes.push_back(fmt::format("{}: {}", path, note));
-  } else {
-    one_hot_labels(read_lines(path), labels);
+  Dataset labels;
+  const std::vector<std::string>& ids() const { return table.ids; }
+};
+
+// A table, or a text with one class per line.
+LabelFile open_label_file(const ReadOptions& options, std::vector<std::string>& notes) {
+  LabelFile file{options.label_file, {}, {}};
+  if (!names_table(file.path)) {
+    one_hot_labels(read_lines(file.path), file.labels);
+    return file;
   }
-  const std::vector<std::string>& ids = table.ids;
-  if (labels.labels.empty())
-    fail(Exit::data, "{}: was named as the file of labels, and has no column beside its {} ids", path,
-         ids.size());
-  data.label_names = labels.label_names;
+  ReadOptions plain;
+  plain.label_code = options.label_code;
+  plain.blank_means = options.blank_means;
+  plain.label_columns = options.label_columns;
+  plain.class_column = options.class_column;
+  plain.tags_column = options.tags_column;
+  plain.id_column = options.id_column;
+  plain.several_tables = true;
+  plain.labels_table = true;
+  FlatTable& table = file.table;
+  table = read_table(file.path, "", plain);
+  if (table.labels.empty() && table.classes.empty() && table.tags.empty() && plain.label_columns.empty())
+    for (std::size_t c = 0; c < table.column_count(); ++c) table.label_columns.push_back(c);
+  take_labels(table, plain, file.path, file.labels);
+  for (const auto* some : {&table.notes, &file.labels.notes})
+    for (const auto& note : *some) notes.push_back(fmt::format("{}: {}", file.path, note));
+  return file;
+}
+
+// Ids on one side only, or ids that merely number the rows, do not say which rows belong together.
+void refuse_unjoinable(const LabelFile& file, const ReadOptions& options, bool numbered, bool by_number,
+                       const std::string& id_name, const Dataset& data) {
+  const auto& ids = file.ids();
   if (!ids.empty() && data.ids.empty())
     fail(Exit::data,
          "{}: has ids and the table has none, so that rows cannot be joined; name its column of ids with "
          "--id-column",
-         path);
-  if (ids.empty() && !data.ids.empty() && !numbered && names_table(path))
+         file.path);
+  if (ids.empty() && !data.ids.empty() && !numbered && names_table(file.path))
     fail(Exit::data,
          "{}: has no ids and the table has ('{}', ...), so that rows cannot be joined; write the ids into "
          "both{}",
-         path, data.ids[0],
+         file.path, data.ids[0],
          options.transpose
              ? ""
              : fmt::format(", or, if their rows come in the same order, leave those of the table out with "
                            "--ignore-columns '{}'",
                            id_name.empty() ? "0" : id_name));
-  const bool by_number = numbered && table.row_numbers && ids.size() == data.rows;
-  if ((numbered || table.row_numbers) && !by_number && !ids.empty())
+  if ((numbered || file.table.row_numbers) && !by_number && !ids.empty())
     fail(Exit::data,
          "{}: the ids of {} only number the rows, as pandas and R do, and so do not tell which of the {} rows "
          "of labels belongs to which of the {} rows of the table; write a column of ids into both, or, if the "
          "numbers are ids, use --id-column",
-         path,
-         !numbered           ? "the labels"
-         : table.row_numbers ? "both"
-                             : "the table",
+         file.path,
+         !numbered                ? "the labels"
+         : file.table.row_numbers ? "both"
+                                  : "the table",
          ids.size(), data.rows);
-  if (ids.empty() || by_number) {
-    if (labels.labels.rows() != data.rows)
-      fail(Exit::data,
-           "{}: {} rows of labels, the views have {}, and no ids tell which belong together; write a column "
-           "of "
-           "ids into both",
-           path, labels.labels.rows(), data.rows);
-    data.labels = labels.labels;
-    data.notes.push_back(fmt::format("its rows and those of {} are joined by position", path));
-    return;
-  }
+}
+
+void join_by_position(LabelFile& file, Dataset& data) {
+  if (file.labels.labels.rows() != data.rows)
+    fail(Exit::data,
+         "{}: {} rows of labels, the views have {}, and no ids tell which belong together; write a column "
+         "of "
+         "ids into both",
+         file.path, file.labels.labels.rows(), data.rows);
+  data.labels = std::move(file.labels.labels);
+  data.notes.push_back(fmt::format("its rows and those of {} are joined by position", file.path));
+}
+
+void join_by_id(const LabelFile& file, const std::string& id_name, Dataset& data) {
+  const auto& ids = file.ids();
   std::unordered_map<std::string_view, std::size_t> place;
   for (std::size_t i = 0; i < ids.size(); ++i)
-    if (!place.emplace(ids[i], i).second) fail(Exit::data, "{}: the id '{}' occurs twice", path, ids[i]);
-  Matrix<std::int8_t> joined(data.rows, labels.labels.cols());
+    if (!place.emplace(ids[i], i).second) fail(Exit::data, "{}: the id '{}' occurs twice", file.path, ids[i]);
+  Matrix<std::int8_t> joined(data.rows, file.labels.labels.cols());
   std::size_t found = 0, lost = data.rows;  // a row without labels
   for (std::size_t i = 0; i < data.rows; ++i) {
     const auto at = place.find(data.ids[i]);
@@ -160,28 +171,44 @@ void read_label_file(const ReadOptions& options, bool numbered, const std::strin
       std::ranges::fill(joined.row(i), kUnknown);
       lost = std::min(lost, i);
     } else {
-      std::ranges::copy(labels.labels.row(at->second), joined.row(i).begin());
+      std::ranges::copy(file.labels.labels.row(at->second), joined.row(i).begin());
       ++found;
     }
   }
   const std::string partner = lost < data.rows ? likely_partner(data.ids[lost], ids) : "";
   if (found == 0)
-    fail(Exit::data, "{}: none of its {} ids ('{}', ...) is an id of the table ('{}', ...){}", path,
+    fail(Exit::data, "{}: none of its {} ids ('{}', ...) is an id of the table ('{}', ...){}", file.path,
          ids.size(), ids[0], data.ids[0], partner);
   const std::size_t smaller = std::min(data.rows, ids.size());
   if (constexpr std::size_t kFew = 10; found * kFew < smaller)  // as in a folder of tables
     fail(Exit::data,
          "{}: only {} of its {} ids ('{}', ...) are ids of the table ({}: '{}', ...){}; they do not belong "
          "together, or their ids are written differently",
-         path, found, ids.size(), ids[0], data.rows, data.ids[0], partner);
-  if (id_name != table.id_name && !id_name.empty() && !table.id_name.empty())
+         file.path, found, ids.size(), ids[0], data.rows, data.ids[0], partner);
+  if (id_name != file.table.id_name && !id_name.empty() && !file.table.id_name.empty())
     data.notes.push_back(fmt::format("its ids '{}' and '{}' of {} are compared by their values", id_name,
-                                     table.id_name, path));
+                                     file.table.id_name, file.path));
   const bool few = 2 * found < smaller;
   data.notes.push_back(fmt::format("{}{} of {} rows have labels in {}, which has {}{}",
-                                   few ? "warning: only " : "", found, data.rows, path, ids.size(),
+                                   few ? "warning: only " : "", found, data.rows, file.path, ids.size(),
                                    found < smaller ? partner : ""));
   data.labels = std::move(joined);
+}
+
+// Labels of a table from a file of their own: a matrix of the same rows, or one class a line. `numbered`: the ids of the
+// table, which it calls `id_name`, are but numbers of its rows.
+void read_label_file(const ReadOptions& options, bool numbered, const std::string& id_name, Dataset& data) {
+  LabelFile file = open_label_file(options, data.notes);
+  if (file.labels.labels.empty())
+    fail(Exit::data, "{}: was named as the file of labels, and has no column beside its {} ids", file.path,
+         file.ids().size());
+  data.label_names = file.labels.label_names;
+  const bool by_number = numbered && file.table.row_numbers && file.ids().size() == data.rows;
+  refuse_unjoinable(file, options, numbered, by_number, id_name, data);
+  if (file.ids().empty() || by_number)
+    join_by_position(file, data);
+  else
+    join_by_id(file, id_name, data);
 }
 
 }  // namespace
