@@ -19,6 +19,9 @@
 namespace lacuna {
 namespace {
 
+enum class Prototypes { mean, sum };  // of the paper; of the authors' program
+std::vector<const char*> names_of(Prototypes) { return {"mean", "sum"}; }
+
 struct CdmmOptions {
   double diversity = 1e-4;  // α
   double spread = 1e5;      // λ
@@ -26,8 +29,7 @@ struct CdmmOptions {
   double width = .5;        // κ
   double label_share = .8;  // η
   double least = .01;       // ε
-  std::string prototypes =
-      "mean";  // similarity of classes in a view: of their means (paper) or sums (authors' program)
+  Prototypes prototypes = Prototypes::mean;  // what the similarity of classes in a view compares
   std::int64_t landmarks = 1500, exact_rows = 6000;
 };
 
@@ -47,14 +49,14 @@ Matrix<double> jaccard(MatrixView<const float> Y) {
 
 // Similarity of the classes in one view, from the means μ of their rows: exp(-|μ_j - μ_l|²/2). Of their sums:
 // 1 less the standardised Euclidean distance. 0 for a class without a row.
-Matrix<double> prototype_similarity(MatrixView<const float> X, MatrixView<const float> Y, bool sums) {
+Matrix<double> prototype_similarity(MatrixView<const float> X, MatrixView<const float> Y, Prototypes kind) {
   const std::size_t c = Y.cols, d = X.cols;
   Matrix<float> prototypes(c, d);
   product(Y, X, Transpose::left, false, prototypes);
   std::vector<double> count(c);
   for (std::size_t i = 0; i < Y.rows; ++i)
     for (std::size_t j = 0; j < c; ++j) count[j] += static_cast<double>(Y(i, j));
-  if (sums) {
+  if (kind == Prototypes::sum) {
     for (std::size_t k = 0; k < d; ++k) {
       double mean = 0, squares = 0;
       for (std::size_t j = 0; j < c; ++j)
@@ -75,7 +77,7 @@ Matrix<double> prototype_similarity(MatrixView<const float> X, MatrixView<const 
     for (std::size_t l = 0; l < c; ++l) {
       if (count[j] == 0 || count[l] == 0) continue;
       const double squared = std::max(gram(j, j) + gram(l, l) - 2 * gram(j, l), 0.0);
-      A(j, l) = sums ? 1 - std::sqrt(squared) : std::exp(-squared / 2);
+      A(j, l) = kind == Prototypes::sum ? 1 - std::sqrt(squared) : std::exp(-squared / 2);
     }
   return A;
 }
@@ -129,8 +131,7 @@ class Cdmm final : public KernelMethod {
         .tunable({".5", ".8", "1"});
     o.add("least", options_.least, "smaller correlations are set to 0").range(0, 1).symbol("ε");
     o.add("prototypes", options_.prototypes,
-          "class similarity in a view: of means (paper) or sums (authors' program)")
-        .choices({"mean", "sum"});
+          "class similarity in a view: of means (paper) or sums (authors' program)");
     o.add("landmarks", options_.landmarks, "landmark rows of the low-rank kernels").range(1, 100000);
     o.add("exact-rows", options_.exact_rows, "maximum number of training rows with exact kernels")
         .range(0, 1e9);
@@ -180,7 +181,7 @@ class Cdmm final : public KernelMethod {
     for (double& a : A.values()) a *= options_.label_share;
     if (options_.label_share < 1)
       for (const Matrix<float>& X : units) {
-        const Matrix<double> part = prototype_similarity(X, Y, options_.prototypes == "sum");
+        const Matrix<double> part = prototype_similarity(X, Y, options_.prototypes);
         for (std::size_t i = 0; i < A.values().size(); ++i)
           A.values()[i] += (1 - options_.label_share) / static_cast<double>(m) * part.values()[i];
       }

@@ -31,6 +31,9 @@ double median_squared_distance(const Matrix<float>& X) {
   return std::max(*middle, 1e-12);
 }
 
+enum class Dm2lKernel { linear, radial };
+std::vector<const char*> names_of(Dm2lKernel) { return {"linear", "radial"}; }
+
 class Dm2l final : public Method {
  public:
   Dm2l() { options_.iterations = 60; }
@@ -46,8 +49,7 @@ class Dm2l final : public Method {
   }
   void declare(Options& options) override {
     options_.declare(options);
-    options.add("kernel", kernel_, "linear, or radial with the median distance as its width")
-        .choices({"linear", "radial"});
+    options.add("kernel", kernel_, "linear, or radial with the median distance as its width");
     options.add("landmarks", landmarks_, "landmark rows of the radial kernel").range(1, 100000);
   }
   std::vector<Variant> variants() const override {
@@ -60,23 +62,24 @@ class Dm2l final : public Method {
     const Matrix<float> rows = unit_rows(train.X[0]);
     std::vector<ExpandShrink::Block> blocks(1);
     for (std::size_t i = 0; i < train.rows(); ++i) blocks[0].rows.push_back(static_cast<std::uint32_t>(i));
+    const bool radial = kernel_ == Dm2lKernel::radial;
     Nystroem form;
-    if (kernel_ == "radial") {
+    if (radial) {
       width_ = static_cast<float>(median_squared_distance(rows));
       form =
           nystroem(rows, static_cast<double>(width_), static_cast<std::size_t>(landmarks_), context.seed, 0);
     }
-    const std::size_t d = kernel_ == "radial" ? form.Phi.cols() : rows.cols();
+    const std::size_t d = radial ? form.Phi.cols() : rows.cols();
     blocks[0].X = Matrix<double>(rows.rows(), d + 1);
     for (std::size_t i = 0; i < rows.rows(); ++i) {
       for (std::size_t j = 0; j < d; ++j)
-        blocks[0].X(i, j) = kernel_ == "radial" ? form.Phi(i, j) : static_cast<double>(rows(i, j));
+        blocks[0].X(i, j) = radial ? form.Phi(i, j) : static_cast<double>(rows(i, j));
       blocks[0].X(i, d) = 1;
     }
     ExpandShrink solver(std::move(blocks), train, options_);
     solver.solve("dm2l", context);
     Matrix<double> A = solver.A()[0];
-    if (kernel_ == "radial") form.to_coefficients(A.view().top(d));
+    if (radial) form.to_coefficients(A.view().top(d));
     points_ = std::move(form.points);
     weights_ = to_float(A);
   }
@@ -115,7 +118,7 @@ class Dm2l final : public Method {
 
  private:
   ExpandShrinkOptions options_;
-  std::string kernel_ = "linear";
+  Dm2lKernel kernel_ = Dm2lKernel::linear;
   std::int64_t landmarks_ = 500;
   Matrix<float> weights_;  // (d + 1, c), the last row the constants; with the kernel d = landmarks
   Matrix<float> points_;   // (L, d) landmarks; empty = linear

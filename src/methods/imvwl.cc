@@ -312,6 +312,9 @@ Matrix<double> represent(const Items& items, const std::vector<Matrix<float>>& b
 
 namespace {
 
+enum class Rounding { nearest, up };
+std::vector<const char*> names_of(Rounding) { return {"nearest", "up"}; }
+
 class Imvwl final : public Method {
  public:
   Traits traits() const override {
@@ -341,8 +344,7 @@ class Imvwl final : public Method {
           "normalise the bases after every round, not only at the start");
     o.add("decided-labels", decided_,
           "labels assigned to an item: the mean number, rounded to the nearest, or up as the published "
-          "figures suggest")
-        .choices({"nearest", "up"});
+          "figures suggest");
     o.add("refit", refit_, "refit the predictor on training rows that are embedded like new items");
     o.add("predict-steps", steps_, "gradient steps that embed a new item").range(1, 100000);
   }
@@ -387,7 +389,7 @@ class Imvwl final : public Method {
     // Labels of a complete row: the share of positives among the known, times the labels.
     const double cardinality = known > 0 ? positives / known * static_cast<double>(train.labels()) : 1;
     top_ = static_cast<float>(
-        std::max(1.0, decided_ == "up" ? std::ceil(cardinality) : std::round(cardinality)));
+        std::max(1.0, decided_ == Rounding::up ? std::ceil(cardinality) : std::round(cardinality)));
   }
   void predict(const Items& items, MatrixView<float> scores) const override {
     const Matrix<float> V = to_float(represent(items, bases_, static_cast<int>(steps_)));
@@ -435,7 +437,7 @@ class Imvwl final : public Method {
   ImvwlOptions options_;
   std::int64_t steps_ = 50;
   bool refit_ = true;
-  std::string decided_ = "nearest";
+  Rounding decided_ = Rounding::nearest;
   std::vector<Matrix<float>> bases_;  // per view (d_v, r)
   Matrix<float> predictor_;           // (r, c) = H B
   float top_ = 1;
