@@ -1,5 +1,6 @@
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 
 #include "base/error.h"
@@ -199,6 +200,27 @@ TEST(Linalg, LeadingPairsOfASmallOperatorAreFoundFromAFewColumns) {
       EXPECT_EQ(some.values[k], again.values[k]) << count;
     }
   }
+}
+
+// The largest singular value, by power iteration.
+double spectral_norm(const Matrix<double>& A) {
+  std::vector<double> x(A.cols(), 1), y(A.rows());
+  double norm = 0;
+  for (int step = 0; step < 2000; ++step) {
+    double length = 0;
+    for (const double each : x) length += each * each;
+    for (double& each : x) each /= std::sqrt(length);
+    norm = 0;
+    for (std::size_t i = 0; i < A.rows(); ++i) {
+      y[i] = 0;
+      for (std::size_t j = 0; j < A.cols(); ++j) y[i] += A(i, j) * x[j];
+      norm += y[i] * y[i];
+    }
+    std::ranges::fill(x, 0);
+    for (std::size_t i = 0; i < A.rows(); ++i)
+      for (std::size_t j = 0; j < A.cols(); ++j) x[j] += A(i, j) * y[i];
+  }
+  return std::sqrt(norm);
 }
 
 // The proximal operator's optimality: (A - Z)/t is in the sub-differential of the nuclear norm at Z: its

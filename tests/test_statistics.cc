@@ -6,6 +6,7 @@
 
 #include <cmath>
 #include <limits>
+#include <numbers>
 #include <numeric>
 #include <tuple>
 #include <vector>
@@ -49,7 +50,7 @@ TEST(Statistics, FriedmanOnDemsarsExample) {
   EXPECT_EQ(f.methods, 4u);
   EXPECT_FALSE(f.rejects(.0198));
   EXPECT_TRUE(f.rejects(.05));
-  EXPECT_NEAR(f_critical(.05, 3, 39), 2.85, .005);
+  EXPECT_NEAR(f_tail(2.85, 3, 39), .05, 5e-4);
 }
 
 TEST(Statistics, NemenyiOnDemsarsExample) {
@@ -60,9 +61,11 @@ TEST(Statistics, NemenyiOnDemsarsExample) {
   EXPECT_EQ(rank_groups(mean_ranks, 1.12), (std::vector<std::vector<std::size_t>>{{3, 1, 2}, {2, 0}}));
   EXPECT_NEAR(critical_difference(.05, 4, 14), 1.253559147, 1e-8);
   EXPECT_NEAR(critical_difference(.10, 4, 14), 1.118060167, 1e-8);
-  EXPECT_NEAR(nemenyi_p(1.143, 4, 14), .0886105489, 1e-9);
-  EXPECT_NEAR(nemenyi_p(-.5, 4, 14), .7349587949, 1e-9);
-  EXPECT_NEAR(nemenyi_p(2, 4, 14), 2.427922511e-4, 1e-11);
+  // p of a difference of mean ranks, in units of its standard error.
+  const double unit = std::numbers::sqrt2 / std::sqrt(4 * 5 / (6 * 14.));
+  EXPECT_NEAR(range_tail(1.143 * unit, 4), .0886105489, 1e-9);
+  EXPECT_NEAR(range_tail(.5 * unit, 4), .7349587949, 1e-9);
+  EXPECT_NEAR(range_tail(2 * unit, 4), 2.427922511e-4, 1e-11);
 }
 
 TEST(Statistics, StudentisedRangeTables) {
@@ -140,9 +143,9 @@ TEST(Statistics, PairedTOnStudentsSleepData) {
 }
 
 TEST(Statistics, PrintedQuantiles) {
-  EXPECT_NEAR(student_critical(.05, 9), 2.262, 5e-4);
-  EXPECT_NEAR(student_critical(.01, 1), 63.657, 5e-4);
-  EXPECT_NEAR(f_critical(.01, 5, 10), 5.636, 5e-4);
+  EXPECT_NEAR(student_two_sided(2.262, 9), .05, 5e-5);
+  EXPECT_NEAR(student_two_sided(63.657, 1), .01, 1e-7);
+  EXPECT_NEAR(f_tail(5.636, 5, 10), .01, 5e-6);
   EXPECT_NEAR(chi_squared_tail(7.815, 3), .05, 5e-5);
   EXPECT_NEAR(chi_squared_tail(23.209, 10), .01, 5e-6);
   EXPECT_NEAR(chi_squared_tail(.103, 2), .95, 5e-4);
@@ -189,13 +192,13 @@ TEST(Distributions, ValuesToTwelveDigits) {
                                                        {5, 30, 2.32966854670078e-05},
                                                        {3, 200, .0030430471139059}})
     near(student_two_sided(t, freedom), expected);
-  near(f_critical(.05, 3, 39), 2.84506780527935);
-  near(f_critical(.5, 2, 5), .798769776932235);
-  near(f_critical(.95, 4, 4), .156537811675396);
-  near(f_critical(1e-6, 3, 10), 60.8549050832665);
-  near(student_critical(.05, 9), 2.26215716279821);
-  near(student_critical(.9, 3), .136598199353699);
-  near(student_critical(1e-5, 4), 27.7716476593667);
+  near(f_tail(2.84506780527935, 3, 39), .05);
+  near(f_tail(.798769776932235, 2, 5), .5);
+  near(f_tail(.156537811675396, 4, 4), .95);
+  near(f_tail(60.8549050832665, 3, 10), 1e-6);
+  near(student_two_sided(2.26215716279821, 9), .05);
+  near(student_two_sided(.136598199353699, 3), .9);
+  near(student_two_sided(27.7716476593667, 4), 1e-5);
   near(normal_cdf(-3), .00134989803163009);
   near(normal_cdf(-1), .158655253931457);
   near(normal_cdf(.5), .691462461274013);

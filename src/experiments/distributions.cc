@@ -109,14 +109,6 @@ double student_two_sided(double t, double freedom) {
   return incomplete_beta(freedom / 2, .5, freedom / (freedom + t * t));
 }
 
-double f_critical(double level, double numerator_freedom, double denominator_freedom) {
-  return invert(level, [&](double x) { return f_tail(x, numerator_freedom, denominator_freedom); });
-}
-
-double student_critical(double level, double freedom) {
-  return invert(level, [&](double t) { return student_two_sided(t, freedom); });
-}
-
 double range_tail(double q, int k) {
   if (q <= 0) return 1;
   // P(range <= q) = k * integral of phi(z) (Phi(z) - Phi(z - q))^(k-1) dz: z is the largest of the k. The

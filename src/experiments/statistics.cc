@@ -109,12 +109,6 @@ double critical_difference(double alpha, std::size_t methods, std::size_t blocks
          std::sqrt(k * (k + 1) / (6 * n));
 }
 
-double nemenyi_p(double rank_difference, std::size_t methods, std::size_t blocks) {
-  const auto k = static_cast<double>(methods), n = static_cast<double>(blocks);
-  const double z = std::abs(rank_difference) / std::sqrt(k * (k + 1) / (6 * n));
-  return std::max(0., range_tail(z * std::numbers::sqrt2, static_cast<int>(methods)));
-}
-
 std::vector<std::vector<std::size_t>> rank_groups(std::span<const double> mean_ranks, double difference) {
   const auto order = sorted_positions(
       mean_ranks.size(), [&](std::size_t a, std::size_t b) { return mean_ranks[a] < mean_ranks[b]; });

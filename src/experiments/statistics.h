@@ -38,8 +38,6 @@ Friedman friedman(MatrixView<const double> values);
 
 // Nemenyi's critical difference of mean ranks.
 double critical_difference(double alpha, std::size_t methods, std::size_t blocks);
-// The p-value of a difference of mean ranks under Nemenyi's test.
-double nemenyi_p(double rank_difference, std::size_t methods, std::size_t blocks);
 // Maximal groups of methods whose mean ranks lie within `difference` of each other: the bars of the diagram.
 // Each group lists positions in `mean_ranks`, best first; groups of one are left out.
 std::vector<std::vector<std::size_t>> rank_groups(std::span<const double> mean_ranks, double difference);

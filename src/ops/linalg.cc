@@ -421,8 +421,4 @@ NuclearNorm nuclear_subgradient(MatrixView<const double> A, double cut, MatrixVi
   return result;
 }
 
-double spectral_norm(MatrixView<const double> A) {
-  return A.empty() ? 0 : std::sqrt(std::max(small_gram(A).system.values[0], 0.0));
-}
-
 }  // namespace lacuna

@@ -74,7 +74,5 @@ struct NuclearNorm {
   double norm = 0, largest = 0;  // sum of the singular values, and the first of them
 };
 NuclearNorm nuclear_subgradient(MatrixView<const double> A, double cut, MatrixView<double> out);
-double spectral_norm(
-    MatrixView<const double> A);  // the largest singular value, through the smaller Gram matrix
 
 }  // namespace lacuna
