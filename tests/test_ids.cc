@@ -221,7 +221,7 @@ TEST_F(Ids, TwoColumnsThatCouldHoldThemAreRefused) {
   put("one.csv", text);
   const Dataset data = read("one.csv");
   EXPECT_EQ(data.views[0].columns(), 2u);
-  EXPECT_TRUE(has(notes(data), "'patient' is called like ids")) << notes(data);
+  EXPECT_TRUE(has(notes(data), "'patient' has a name for ids")) << notes(data);
 }
 
 TEST_F(Ids, UnderAnUnknownHeaderAreRefusedWhereAnotherTableHasThem) {

@@ -91,7 +91,7 @@ const std::vector<Mistake>& mistakes() {
       {"an unknown shell", "completion tcsh", 2, {"SHELL takes one of bash, zsh, fish, not 'tcsh'"}},
       {"the input as output", "train {}/data.npz --out {}/data.npz", 2, {"is the input"}},
       {"output inside the input", "train {}/cohort --out {}/cohort/m", 2, {"lies inside the input"}},
-      {"a model on standard output", "train {}/data.npz --out -", 2, {"a model is a file"}},
+      {"a model on standard output", "train {}/data.npz --out -", 2, {"a model cannot be written to standard output"}},
       {"a report over the history", "train {}/data.npz --out {}/m --report {}/m.history.json", 2,
        {"are the same file", "MODEL.history.json"}},
       {"a report over the checkpoint", "train {}/data.npz --out {}/m --report {}/m.checkpoint", 2, {"are the same file"}},

@@ -200,7 +200,7 @@ TEST_F(PaperProgram, RunsEverythingIntoOneFolder) {
                                              "timing"}));
   const std::string page = read_text(folder_ / "all/report.html");
   for (const char* words :
-       {"Ave.R", "MTD (authors)", "Lacuna (best) †", "prior", "labels per row", "takes no part in ranks"})
+       {"Ave.R", "MTD (authors)", "Lacuna (best) †", "prior", "labels per row", "is neither ranked nor marked"})
     EXPECT_NE(page.find(words), std::string::npos) << words;
   const std::string stacked = read_text(folder_ / "all/tables/table-stacked.tex");
   for (const char* words : {"\\multirow{7}", "Ave.R", "C2AE", "\\underline", "\\textbf"})

@@ -179,7 +179,7 @@ TEST_F(StatedProtocol, GapsOfTheDataAreNotHidden) {
   const Published found = publish("complete", "gappy.npz", "own");
   for (const auto& text : {found.page, found.md, found.stacked}) EXPECT_FALSE(says(text, "without gaps"));
   const std::string lacks = percent(46 / 160.) + " of the views and 25 % of the labels",
-                    own = "no gaps but those of the data, which lack " + lacks;
+                    own = "no gaps except those of the data, which lack " + lacks;
   EXPECT_TRUE(says(found.md, own)) << found.md;
   EXPECT_FALSE(says(found.page, "complete labels"));
   EXPECT_TRUE(says(found.page, "take part in no metric"));

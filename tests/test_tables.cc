@@ -514,7 +514,7 @@ TEST_F(Tables, FewRowsAreWarnedAbout) {
   cohort("few", "id", 24);
   const Ended ended = run({"train", path("few"), "--out", path("m"), "--method", "prior"});
   EXPECT_EQ(ended.code, 0) << ended.err;
-  EXPECT_TRUE(has(ended.err, "known label: do not expect much")) << ended.err;
+  EXPECT_TRUE(has(ended.err, "known label: expect poor results")) << ended.err;
   EXPECT_TRUE(has(ended.err, "validation rows")) << ended.err;
 }
 

@@ -39,7 +39,7 @@ LoadedLibrary load_library(const std::string& file, const char* variable,
       result.missing = false;
       return result;
     }
-    result.why = fmt::format("{} is not of this program", place);
+    result.why = fmt::format("{} does not belong to this program", place);
     result.missing = false;
   }
   return result;

@@ -82,7 +82,7 @@ std::pair<std::int64_t, std::int64_t> kept_epoch(const nlohmann::json& history) 
 void check_outputs(const TrainFlags& flags, const Model& model, const Ranks& ranks) {
   if (flags.out.empty()) fail(Exit::usage, "lacuna train needs --out MODEL (see lacuna train --help)");
   if (flags.out == "-" || flags.out == "/dev/stdout")
-    fail(Exit::usage, "--out {}: a model is a file, and standard output tells about it; name a file",
+    fail(Exit::usage, "--out {}: a model cannot be written to standard output; name a file",
          flags.out);
   const bool is_file = flags.is_file();
   if (!is_file && flags.run.resume)

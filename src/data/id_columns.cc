@@ -74,7 +74,7 @@ IdChoice choose_ids(const std::vector<IdColumn>& columns, const std::string& whe
       likely.push_back(k);
     } else if (sure && facts.whole && facts.different > kGroups) {
       choice.notes.push_back(fmt::format(
-          "its column '{}' is called like ids, but {} values in {} rows are not distinct: it is a feature; "
+          "its column '{}' has a name for ids, but {} values in {} rows are not distinct: it is a feature; "
           "--ignore-columns '{}' leaves it out",
           column.name, facts.different, column.values.size(), column.name));
     }

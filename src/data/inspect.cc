@@ -270,7 +270,7 @@ void advise_views(const Report& r, std::vector<std::string>& advice) {
   if (r.duplicates > 0)
     advice.push_back(
         fmt::format("{} another row in every view (row {} repeats row {}): on both sides of a "
-                    "split they flatter the test",
+                    "split the test looks better than it is",
                     many(r.duplicates, "row repeats", "rows repeat"), r.duplicate, r.duplicate_of));
 }
 

@@ -33,11 +33,11 @@ FlatTable stack(std::vector<FlatTable>&& tables, const Names& files, const std::
   std::size_t rows = 0;
   for (std::size_t k = 0; k < tables.size(); ++k) {
     if (tables[k].width() != tables[0].width() || !std::holds_alternative<Table<float>>(tables[k].values))
-      fail(Exit::data, "{}: {} has {} columns, {} has {}; dense tables of one width can follow each other",
+      fail(Exit::data, "{}: {} has {} columns, {} has {}; only dense tables of the same width can be concatenated",
            where, files[k], tables[k].width(), files[0], tables[0].width());
     if (tables[k].value_names != tables[0].value_names)
       fail(Exit::data,
-           "{}: the columns of {} are not named like those of {}; tables that follow each other have "
+           "{}: the columns of {} are not named like those of {}; concatenated tables have "
            "the same columns in the same order",
            where, files[k], files[0]);
     rows += tables[k].rows();

@@ -31,7 +31,7 @@ Code code_of(const std::string& name, bool has_minus, bool has_zero, const std::
   if (name == "01-unknown") return {kUnknown, 0, 1};
   if (has_minus && has_zero)
     fail(Exit::data,
-         "{}: labels hold -1 and 0, which can mean two things; use --label-code pm1-unknown (-1 = no, 0 = "
+         "{}: the labels contain -1 and 0, which can mean two things; use --label-code pm1-unknown (-1 = no, 0 = "
          "unknown, 1 = yes) or 01-unknown (-1 = unknown, 0 = no, 1 = yes)",
          where);
   return has_minus ? Code{0, kNever, 1} : Code{kNever, 0, 1};
@@ -273,7 +273,7 @@ void find_label_names(const std::string& path, const ReadOptions& options, Datas
         data.label_names = read_words(words.string(), data.label_names.size());
         data.notes.push_back(fmt::format("label names are taken from {}", words.string()));
       } catch (const Error& reason) {
-        data.notes.push_back(fmt::format("label names are made up: {}", reason.what()));
+        data.notes.push_back(fmt::format("label names are generated: {}", reason.what()));
       }
       return;
     }

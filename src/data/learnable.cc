@@ -104,7 +104,7 @@ std::vector<std::string> check_learnable(const Selection& train, const Selection
                                 only_no.size(), data.label_count(), some(quoted(only_no), 5)));
   if (learn.rows < kFewRows)
     notes.push_back(
-        fmt::format("only {} training rows with a view and a known label: do not expect much, and do not "
+        fmt::format("only {} training rows with a view and a known label: expect poor results, and do not "
                     "trust any figure",
                     learn.rows));
   const std::size_t selecting = val.rows.empty() ? 0 : count(val).rows;

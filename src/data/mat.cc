@@ -17,7 +17,7 @@ std::vector<MatValue> read_mat(const std::string& path, const std::vector<std::s
   if (order != "IM" && order != "MI")
     fail(Exit::data,
          "{}: is not a MATLAB file of level 5 or 7.3 (bytes 126 and 127 are not IM or MI); files of level 4 "
-         "must be saved anew",
+         "must be saved again in one of these",
          path);
   const int major = static_cast<unsigned char>(order == "IM" ? text[125] : text[124]);
   if (major == 1) return read_mat5(file, names);

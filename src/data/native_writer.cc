@@ -65,7 +65,7 @@ void NativeWriter::check_alike(const Dataset& part, const std::string& where) co
            first_where_);
   for (const View& view : part.views)
     if (shape_.view_index(view.name) == expected.size())
-      fail(Exit::data, "{}: has a view '{}', which {} has not; all parts need the same views", where,
+      fail(Exit::data, "{}: has a view '{}', which {} does not have; all parts need the same views", where,
            view.name, first_where_);
   for (std::size_t v = 0; v < expected.size(); ++v) {
     const View& view = part.views[v];

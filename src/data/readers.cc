@@ -196,11 +196,11 @@ void join_by_id(const LabelFile& file, const std::string& id_name, Dataset& data
 }
 
 // Labels of a table from a file of their own: a matrix of the same rows, or one class a line. `numbered`: the ids of the
-// table, which it calls `id_name`, are but numbers of its rows.
+// table, which it calls `id_name`, only number its rows.
 void read_label_file(const ReadOptions& options, bool numbered, const std::string& id_name, Dataset& data) {
   LabelFile file = open_label_file(options, data.notes);
   if (file.labels.labels.empty())
-    fail(Exit::data, "{}: was named as the file of labels, and has no column beside its {} ids", file.path,
+    fail(Exit::data, "{}: was given as the label file, but has no column besides its {} ids", file.path,
          file.ids().size());
   data.label_names = file.labels.label_names;
   const bool by_number = numbered && file.table.row_numbers && file.ids().size() == data.rows;

@@ -186,7 +186,7 @@ std::string draw_words(const json& header, bool hides_views) {
 std::string gap_words(std::span<const GapFacts> sets, const json& header) {
   std::string text;
   if (!in_any(sets, &GapFacts::added)) {
-    text = own_gaps(sets) ? fmt::format("no gaps but those of the data, which lack {}", own_words(sets))
+    text = own_gaps(sets) ? fmt::format("no gaps except those of the data, which lack {}", own_words(sets))
                           : "without gaps";
   } else {
     const bool training = in_any(sets, &GapFacts::only_training);

@@ -385,7 +385,7 @@ void record_plan(const Plan& plan, const BenchOptions& options, const CellStore&
     return;
   }
   if (!options.resume)
-    fail(Exit::usage, "{} is there already; --resume continues with it, --name gives a second one its own "
+    fail(Exit::usage, "{} already exists; --resume continues it, --name gives a second one its own "
                       "name",
          path);
   if (const std::string found = difference(before, plan.header); !found.empty())

@@ -95,7 +95,7 @@ ResultTable data_table(const ExperimentResults& results, const DataInfo& data) {
       "the best of their ranks, as in the paper that introduced MTD.");
   if (beside)
     table.notes.push_back(
-        "† takes no part in ranks and marks: the floor, standard baselines, or the default network.");
+        "† is neither ranked nor marked: the floor, standard baselines, or the default network.");
   if (theirs != nullptr)
     table.notes.push_back(
         "Rows in italics are the figures printed in the paper that introduced MTD (NeurIPS 2023); they are "

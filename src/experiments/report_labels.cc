@@ -16,7 +16,7 @@ constexpr std::size_t kMostPairs = 200, kMostSingle = 400;
 
 ForestPlot forest_plot(const std::vector<std::string>& labels, const LabelGraph& graph,
                        const LabelForest& forest) {
-  ForestPlot plot{.title = "The strongest ties between labels", .rows = {}};
+  ForestPlot plot{.title = "The strongest correlations between labels", .rows = {}};
   double most = 1;
   for (std::size_t j = 0; j < graph.labels(); ++j) most = std::max<double>(most, graph.positives(j));
   std::vector<std::size_t> above;
@@ -104,7 +104,7 @@ void show_label_graph(const std::vector<std::string>& labels, const LabelGraph& 
          at < forest.nodes.size() && names.size() < kMostSingle; ++at)
       names.push_back(labels[forest.nodes[at].label]);
     page.paragraph(fmt::format(
-        "Without a tie of at least {} to any other label: {}{}.", kLeastTie, join(names, ", "),
+        "Without a correlation of at least {} with any other label: {}{}.", kLeastTie, join(names, ", "),
         forest.single > names.size() ? fmt::format(" and {} more", forest.single - names.size()) : ""));
   }
   if (graph.labels() > 1) {

@@ -168,7 +168,7 @@ void show_significance(const ExperimentResults& results, ReportSink& sink) {
   const Field field = tested_field(results);
   if (field.methods.size() < 2) {
     sink.page().paragraph(fmt::format(
-        "Tests compare ranked methods, and here {}; those marked † stand beside the comparison.",
+        "Tests compare ranked methods, and here {}; those marked † are not part of the comparison.",
         field.methods.empty() ? "is none" : fmt::format("{} is the only one", field.methods[0]->title)));
     return;
   }

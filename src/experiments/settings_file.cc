@@ -16,7 +16,7 @@ SettingsFile SettingsFile::read(const std::string& name) {
   file.entries_ = file.shipped_ ? parse_config(paper(), "paper.toml") : read_config(name);
   for (const ConfigEntry& entry : file.entries_) {
     if (entry.tables.empty() || entry.tables.size() > 2)
-      fail(Exit::usage, "{}: '{}' stands in {} tables; [method] or [method.data set] is meant", entry.where,
+      fail(Exit::usage, "{}: '{}' is nested in {} tables; write [method] or [method.data set]", entry.where,
            entry.name, entry.tables.size());
     try {
       const MethodChoice method = MethodChoice::parse(entry.tables[0]);

@@ -449,7 +449,7 @@ Model Model::load(const Tensors& file) {
     if (file.has(kPrior)) model.prior_ = file.floats(kPrior);
     if (file.has(kPrior) && (model.prior_.size() != model.label_names_.size() ||
                              !std::ranges::all_of(model.prior_, [](float x) { return std::isfinite(x); })))
-      fail(Exit::data, "{}: {} is {} values, expected {} finite ones, one a label", path, kPrior,
+      fail(Exit::data, "{}: {} is {} values, expected {} finite ones, one per label", path, kPrior,
            model.prior_.size(), model.label_names_.size());
     return model;
   } catch (const nlohmann::json::exception& error) {
