@@ -2,11 +2,9 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
-#include <limits>
 #include <nlohmann/json.hpp>
 #include <optional>
 
-#include "base/clock.h"
 #include "base/error.h"
 #include "base/tensors.h"
 #include "base/text.h"
@@ -19,7 +17,6 @@
 #include "cli/ranks.h"
 #include "cli/text_out.h"
 #include "cli/verbs.h"
-#include "data/scores_writer.h"
 #include "ops/device.h"
 
 namespace lacuna::cli {
@@ -214,10 +211,6 @@ void check_ranks(const Ranks& ranks, const Selection& selection, const std::stri
            rows[r], rows[0]);
 }
 
-bool tells_any(std::span<const std::int8_t> known) {
-  return std::ranges::any_of(known, [](std::int8_t y) { return y != kUnknown; });
-}
-
 PredictTally predict_file(const PredictFlags& flags, const Model& model, const Ranks& ranks) {
   SourceFlags source_flags = flags.source;
   if (source_flags.read.format == "tsv") source_flags.read.format = "csv";
@@ -244,85 +237,12 @@ PredictTally predict_file(const PredictFlags& flags, const Model& model, const R
          "written as their own scores; use --part train, or items without folds",
          flags.part);
   check_ranks(ranks, selection, flags.source.path);
-  const std::size_t views = data.views.size();
-  const auto id = [&](std::size_t i) {
-    const std::uint32_t at = selection.rows[i];
-    return data.ids.empty() ? std::to_string(at) : data.ids[at];
-  };
-  const auto has_view = [&](std::size_t i) {
-    for (std::size_t v = 0; v < views; ++v)
-      if (selection.has(i, v)) return true;
-    return false;
-  };
   std::optional<KnownLabels> known;
   if (flags.known_labels) {
     known.emplace(selection, model, flags.source.path);
     if (!flags.quiet) tell(flags.source.path, known->notes());
   }
-  PredictTally tally;
-  const auto known_rows = [&](std::size_t begin, std::size_t count) {
-    Matrix<std::int8_t> rows;
-    if (!known) return rows;
-    rows = known->rows(begin, count);
-    for (std::size_t i = 0; i < count; ++i) tally.known += tells_any(rows.row(i));
-    return rows;
-  };
-  tally.items = selection.rows.size();
-  for (std::size_t i = 0; i < tally.items; ++i) tally.without_view += !has_view(i);
-  const Stopwatch watch;
-  if (!ranks.leads()) {
-    model.predict(
-        selection, [](std::size_t, MatrixView<const float>) {}, ranks);
-    return tally;
-  }
-  if (flags.out.ends_with(".npy") || flags.out.ends_with(".npz")) {
-    Shown shown(flags, model, flags.labels);
-    const auto writer = write_scores(flags.out, {tally.items, model.label_names(), id});
-    model.predict(
-        selection,
-        [&](std::size_t begin, MatrixView<const float> block) {
-          shown.set(block, known_rows(begin, block.rows));
-          if (flags.labels)
-            std::copy(shown.decided().values().begin(), shown.decided().values().end(),
-                      shown.values().values().begin());
-          for (std::size_t i = 0; i < block.rows; ++i)
-            if (!has_view(begin + i))
-              std::ranges::fill(shown.values().row(i), std::numeric_limits<float>::quiet_NaN());
-          writer->write(shown.values());
-        },
-        ranks);
-    writer->commit();
-  } else {
-    const PredictionStyle style = prediction_style(flags, "");
-    const PredictionText text(style, model.label_names());
-    Shown shown(flags, model, style.shows_decisions());
-    TextOut out(flags.out);
-    out.write(text.header());
-    std::string written;
-    model.predict(
-        selection,
-        [&](std::size_t begin, MatrixView<const float> block) {
-          shown.set(block, known_rows(begin, block.rows));
-          std::vector<std::string> ids;
-          for (std::size_t i = 0; i < block.rows; ++i) ids.push_back(id(begin + i));
-          written.clear();
-          text.append(written, block.rows, [&](std::size_t i) {
-            PredictionText::Row row;
-            row.id = ids[i];
-            row.id_is_number = data.ids.empty();
-            if (known) row.known = shown.known().row(i);
-            if (!has_view(begin + i)) return row;
-            row.scores = shown.values().row(i);
-            if (!shown.decided().empty()) row.decided = shown.decided().row(i);
-            return row;
-          });
-          out.write(written);
-        },
-        ranks);
-    out.commit();
-  }
-  tally.seconds = watch.seconds();
-  return tally;
+  return predict_rows(flags, model, selection, known, ranks);
 }
 
 }  // namespace

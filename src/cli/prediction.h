@@ -1,9 +1,11 @@
 // Shared by prediction from a file and from a stream: the flags, and the conversion of scores to output.
 #pragma once
 
+#include <optional>
 #include <string>
 
 #include "base/options.h"
+#include "cli/known_labels.h"
 #include "cli/source.h"
 #include "data/prediction_text.h"
 #include "methods/model.h"
@@ -62,5 +64,7 @@ struct PredictTally {
   double seconds = 0;
 };
 PredictTally predict_stream(const PredictFlags& flags, const Model& model);
+PredictTally predict_rows(const PredictFlags& flags, const Model& model, const Selection& selection,
+                          const std::optional<KnownLabels>& known, const Ranks& ranks);
 
 }  // namespace lacuna::cli

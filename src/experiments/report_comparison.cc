@@ -20,6 +20,49 @@ TableCell rank_cell(const std::vector<double>& column, std::size_t i) {
   return cell;
 }
 
+// Means as printed (thousandths), by metric and method; NaN where there is none.
+std::vector<std::vector<double>> rounded_means(const ExperimentResults& results, const std::string& data) {
+  std::vector<std::vector<double>> shown(paper_metrics().size());
+  for (std::size_t m = 0; m < paper_metrics().size(); ++m)
+    for (const auto& method : results.methods) {
+      const auto values = results.values(data, method.key, paper_metrics()[m]);
+      shown[m].push_back(values.empty() ? std::nan("") : std::round(mean(values) * 1000));
+    }
+  return shown;
+}
+
+// The k-th largest distinct mean among the ranked methods; -1 if there is none.
+double largest_mean(const ExperimentResults& results, const std::vector<double>& means, std::size_t k) {
+  std::set<double> values;
+  for (std::size_t i = 0; i < means.size(); ++i)
+    if (results.methods[i].ranked && std::isfinite(means[i])) values.insert(means[i]);
+  return k < values.size() ? *std::next(values.rbegin(), static_cast<std::ptrdiff_t>(k)) : -1;
+}
+
+// What the paper prints for a method, and ours minus that.
+std::vector<TableCell> printed_row(const MethodInfo& method, const PublishedSet& theirs, std::size_t at) {
+  std::vector<TableCell> row = {TableCell(method.title + ", as printed")};
+  for (std::size_t m = 0; m < paper_metrics().size(); ++m) {
+    TableCell cell = TableCell::number(theirs.methods[at][m].mean, 3);
+    cell.deviation = theirs.methods[at][m].deviation;
+    row.push_back(cell);
+  }
+  row.push_back(TableCell::number(theirs.average_rank[at], 2));
+  for (auto& cell : row) cell.theirs = true;
+  return row;
+}
+std::vector<TableCell> difference_row(const ExperimentResults& results, const std::string& data,
+                                      const MethodInfo& method, const PublishedSet& theirs, std::size_t at) {
+  std::vector<TableCell> row = {TableCell(method.title + ", difference")};
+  for (std::size_t m = 0; m < paper_metrics().size(); ++m) {
+    const auto values = results.values(data, method.key, paper_metrics()[m]);
+    row.push_back(values.empty() ? TableCell("-")
+                                 : TableCell::signed_number(mean(values) - theirs.methods[at][m].mean, 3));
+  }
+  row.push_back("");
+  return row;
+}
+
 ResultTable data_table(const ExperimentResults& results, const DataInfo& data) {
   ResultTable table;
   table.name = results.name + "-" + data.name;
@@ -32,19 +75,7 @@ ResultTable data_table(const ExperimentResults& results, const DataInfo& data) {
   std::size_t repetitions = 0, expected = 0;
   for (const auto& cell : results.cells)
     if (cell.data == data.name) expected = std::max(expected, cell.fold + 1);
-  std::vector<std::vector<double>> shown(paper_metrics().size());  // means as printed, to mark the best
-  for (std::size_t m = 0; m < paper_metrics().size(); ++m)
-    for (const auto& method : results.methods) {
-      const auto values = results.values(data.name, method.key, paper_metrics()[m]);
-      shown[m].push_back(values.empty() ? std::nan("") : std::round(mean(values) * 1000));
-    }
-  // The k-th largest distinct mean among the ranked methods; -1 if there is none.
-  const auto largest = [&](std::size_t m, std::size_t k) {
-    std::set<double> values;
-    for (std::size_t i = 0; i < shown[m].size(); ++i)
-      if (results.methods[i].ranked && std::isfinite(shown[m][i])) values.insert(shown[m][i]);
-    return k < values.size() ? *std::next(values.rbegin(), static_cast<std::ptrdiff_t>(k)) : -1;
-  };
+  const auto shown = rounded_means(results, data.name);
   bool beside = false;
   for (std::size_t i = 0; i < results.methods.size(); ++i) {
     const MethodInfo& method = results.methods[i];
@@ -55,8 +86,8 @@ ResultTable data_table(const ExperimentResults& results, const DataInfo& data) {
       const auto values = results.values(data.name, method.key, paper_metrics()[m]);
       count = values.size();
       TableCell cell = mean_cell(values);
-      cell.best = method.ranked && shown[m][i] == largest(m, 0);
-      cell.second = method.ranked && shown[m][i] == largest(m, 1);
+      cell.best = method.ranked && shown[m][i] == largest_mean(results, shown[m], 0);
+      cell.second = method.ranked && shown[m][i] == largest_mean(results, shown[m], 1);
       row.push_back(cell);
     }
     repetitions = std::max(repetitions, count);
@@ -66,24 +97,8 @@ ResultTable data_table(const ExperimentResults& results, const DataInfo& data) {
     table.rows.push_back(std::move(row));
     const std::size_t at = published_method(method.name);
     if (theirs != nullptr && at < published_methods().size()) {
-      std::vector<TableCell> printed = {TableCell(method.title + ", as printed")};
-      for (std::size_t m = 0; m < paper_metrics().size(); ++m) {
-        TableCell cell = TableCell::number(theirs->methods[at][m].mean, 3);
-        cell.deviation = theirs->methods[at][m].deviation;
-        printed.push_back(cell);
-      }
-      printed.push_back(TableCell::number(theirs->average_rank[at], 2));
-      for (auto& cell : printed) cell.theirs = true;
-      table.rows.push_back(std::move(printed));
-      std::vector<TableCell> difference = {TableCell(method.title + ", difference")};
-      for (std::size_t m = 0; m < paper_metrics().size(); ++m) {
-        const auto values = results.values(data.name, method.key, paper_metrics()[m]);
-        difference.push_back(values.empty()
-                                 ? TableCell("-")
-                                 : TableCell::signed_number(mean(values) - theirs->methods[at][m].mean, 3));
-      }
-      difference.push_back("");
-      table.rows.push_back(std::move(difference));
+      table.rows.push_back(printed_row(method, *theirs, at));
+      table.rows.push_back(difference_row(results, data.name, method, *theirs, at));
     }
   }
   table.caption =

@@ -128,13 +128,89 @@ Value best_labels(OnnxGraph& graph, const Value& scores, std::size_t count) {
   return graph.node("Greater", {marked, graph.number(0)}, "decision");
 }
 
+// Owns numbers that the graph borrows until it is written.
+struct OnnxNumbers {
+  std::vector<Preparation> preparations;
+  std::vector<Tensors> members;
+};
+
+// The prepared inputs of every preparation that members see, each made once: [preparation][view].
+std::vector<std::vector<Value>> onnx_forms(OnnxGraph& graph, const std::vector<OnnxView>& views,
+                                           const Tensors& file, std::size_t count,
+                                           std::vector<Preparation>& preparations) {
+  for (std::size_t k = 0; k < count; ++k)
+    preparations.push_back(has_form(file, k) ? Preparation::load(file, form_prefix(k)) : Preparation());
+  std::vector<std::vector<Value>> forms(count);
+  for (std::size_t k = 0; k < count; ++k)
+    for (std::size_t v = 0; v < preparations[k].views().size(); ++v)
+      forms[k].push_back(onnx_prepare(graph, views[v], preparations[k].views()[v],
+                                      k == 0 ? "" : fmt::format("form {}/", k)));
+  return forms;
+}
+
+// The scores of each network.
+std::vector<Value> onnx_networks(OnnxGraph& graph, const std::vector<OnnxView>& views, Model& model,
+                                 const Tensors& file, OnnxNumbers& numbers) {
+  std::size_t form_count = 1;
+  const std::vector<MemberSpec> members = members_of(model, file, form_count);
+  const auto forms = onnx_forms(graph, views, file, form_count, numbers.preparations);
+  const bool c2ae = model.method().traits().name == "c2ae";
+  if (members.empty()) {
+    if (!c2ae) return {onnx_scores(graph, views, forms[0], file, network_of(model, {}), "")};
+    const std::size_t v = file.metadata.at("view").get<std::size_t>();
+    return {onnx_c2ae_scores(graph, views[v], forms[0][v], file)};
+  }
+  if (c2ae)
+    fail(Exit::mismatch, "{}: ensembles of c2ae cannot be exported to ONNX; train one (--members 1)",
+         file.path());
+  // A fit that diverged keeps the members that it had: the file may hold fewer than the settings say.
+  const auto kept = std::min(members.size(), file.metadata.at("ensemble").at("done").get<std::size_t>());
+  numbers.members.reserve(kept);
+  std::vector<Value> scores;
+  for (std::size_t k = 0; k < kept; ++k) {
+    numbers.members.push_back(file.part(fmt::format("member{}.", k)));
+    scores.push_back(onnx_scores(graph, views, forms[members[k].form], numbers.members.back(),
+                                 network_of(model, members[k]), fmt::format("member {}/", k)));
+  }
+  return scores;
+}
+
+// What of a score is decided: the best labels, or scores above the thresholds.
+Value onnx_decision(OnnxGraph& graph, const Value& score, const Calibration& calibration, std::size_t labels) {
+  if (!calibration.empty() && calibration.aim().kind == Aim::Kind::top)
+    return best_labels(graph, score, std::min(calibration.aim().count, labels));
+  return graph.node("Greater",
+                    {score, calibration.empty() ? graph.number(.5f)
+                                                : graph.row(calibration.thresholds(), "thresholds")},
+                    "decision");
+}
+
+void describe(OnnxGraph& graph, const Model& model) {
+  const Calibration& calibration = model.calibration();
+  auto described = nlohmann::json::array();
+  for (const ViewColumns& view : model.columns().views()) {
+    auto& one = described.emplace_back(nlohmann::json{{"name", view.view}, {"columns", view.count}});
+    if (!view.names.empty()) one["column_names"] = view.names;
+  }
+  graph.note("method", model.method().traits().name);
+  graph.note("preset", model.preset());
+  graph.note("views", described.dump());
+  graph.note("labels", nlohmann::json(model.label_names()).dump());
+  graph.note("aim", calibration.empty() ? "scores above 0.5" : calibration.aim().text());
+  graph.note("thresholds",
+             nlohmann::json(calibration.empty() ? std::vector<float>(model.label_names().size(), .5f)
+                                                : calibration.thresholds())
+                 .dump());
+  graph.note("calibrated", calibration.empty() ? "false" : "true");
+  graph.note("missing", "a row of NaN is a missing view; a NaN inside another row gives NaN");
+}
+
 }  // namespace
 
 OnnxSummary export_onnx(const Tensors& file, const std::string& path) {
   Model model = Model::load(file);
   const std::string method = model.method().traits().name;
-  const bool c2ae = method == "c2ae";
-  if (!is_network(method) && !c2ae)
+  if (!is_network(method) && method != "c2ae")
     fail(Exit::mismatch,
          "{}: method {} cannot be exported to ONNX: {} (methods that can: lacuna, mtd, dicnet, c2ae)",
          file.path(), method, obstacle(method));
@@ -142,41 +218,8 @@ OnnxSummary export_onnx(const Tensors& file, const std::string& path) {
   OnnxGraph graph;
   std::vector<OnnxView> views;
   for (const auto& map : model.preparation().views()) views.push_back(onnx_input(graph, map));
-  // The views in the preparations that members see, each made once.
-  std::size_t form_count = 1;
-  const std::vector<MemberSpec> members = members_of(model, file, form_count);
-  std::vector<Preparation> preparations;
-  for (std::size_t k = 0; k < form_count; ++k)
-    preparations.push_back(has_form(file, k) ? Preparation::load(file, form_prefix(k)) : Preparation());
-  std::vector<std::vector<Value>> forms(form_count);
-  for (std::size_t k = 0; k < forms.size(); ++k)
-    for (std::size_t v = 0; v < preparations[k].views().size(); ++v)
-      forms[k].push_back(onnx_prepare(graph, views[v], preparations[k].views()[v],
-                                      k == 0 ? "" : fmt::format("form {}/", k)));
-
-  std::vector<Value> scores;
-  std::vector<Tensors> parts;  // keep the borrowed weights alive
-  if (members.empty()) {
-    if (c2ae) {
-      const std::size_t v = file.metadata.at("view").get<std::size_t>();
-      scores.push_back(onnx_c2ae_scores(graph, views[v], forms[0][v], file));
-    } else {
-      scores.push_back(onnx_scores(graph, views, forms[0], file, network_of(model, {}), ""));
-    }
-  } else {
-    if (c2ae)
-      fail(Exit::mismatch, "{}: ensembles of c2ae cannot be exported to ONNX; train one (--members 1)",
-           file.path());
-    // A fit that diverged keeps the members that it had: the file may hold fewer than the settings say.
-    const auto kept = std::min(members.size(), file.metadata.at("ensemble").at("done").get<std::size_t>());
-    parts.reserve(kept);
-    for (std::size_t k = 0; k < kept; ++k) {
-      parts.push_back(file.part(fmt::format("member{}.", k)));
-      scores.push_back(onnx_scores(graph, views, forms[members[k].form], parts.back(),
-                                   network_of(model, members[k]), fmt::format("member {}/", k)));
-    }
-  }
-  const std::size_t labels = model.label_names().size();
+  OnnxNumbers numbers;
+  const std::vector<Value> scores = onnx_networks(graph, views, model, file, numbers);
   const Blend blend = has_blend(file) ? load_blend(file, scores.size()) : Blend{};
   const Value score =
       scores.size() == 1 && blend.slopes.empty() ? scores[0] : blended_score(graph, scores, blend);
@@ -185,32 +228,12 @@ OnnxSummary export_onnx(const Tensors& file, const std::string& path) {
   if (!calibration.empty())
     slope = file.floats("calibration.slope"), intercept = file.floats("calibration.intercept");
   const Value probability = calibration.empty() ? score : calibrated(graph, score, slope, intercept);
-  const bool top = !calibration.empty() && calibration.aim().kind == Aim::Kind::top;
-  const Value decision =
-      top ? best_labels(graph, score, std::min(calibration.aim().count, labels))
-          : graph.node("Greater",
-                       {score, calibration.empty() ? graph.number(.5f)
-                                                   : graph.row(calibration.thresholds(), "thresholds")},
-                       "decision");
+  const std::size_t labels = model.label_names().size();
+  const Value decision = onnx_decision(graph, score, calibration, labels);
   graph.output("scores", score, OnnxType::real, labels);
   graph.output("probabilities", probability, OnnxType::real, labels);
   graph.output("decided", decision, OnnxType::boolean, labels);
-
-  auto described = nlohmann::json::array();
-  for (const ViewColumns& view : model.columns().views()) {
-    auto& one = described.emplace_back(nlohmann::json{{"name", view.view}, {"columns", view.count}});
-    if (!view.names.empty()) one["column_names"] = view.names;
-  }
-  graph.note("method", method);
-  graph.note("preset", model.preset());
-  graph.note("views", described.dump());
-  graph.note("labels", nlohmann::json(model.label_names()).dump());
-  graph.note("aim", calibration.empty() ? "scores above 0.5" : calibration.aim().text());
-  graph.note("thresholds",
-             nlohmann::json(calibration.empty() ? std::vector<float>(labels, .5f) : calibration.thresholds())
-                 .dump());
-  graph.note("calibrated", calibration.empty() ? "false" : "true");
-  graph.note("missing", "a row of NaN is a missing view; a NaN inside another row gives NaN");
+  describe(graph, model);
   graph.write(path);
   return {views.size(), labels, scores.size(), !calibration.empty()};
 }
