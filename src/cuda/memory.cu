@@ -206,7 +206,6 @@ void CudaOps::download(ByteRows<const std::byte> from, ByteRows<std::byte> host,
 
 void CudaOps::duplicate(ByteRows<const std::byte> from, ByteRows<std::byte> to, std::size_t width,
                         std::size_t rows) const {
-  ++launches;
   LACUNA_CUDA(cudaSetDevice(device_));
   LACUNA_CUDA(cudaMemcpy2DAsync(to.data, rows == 1 ? width : to.stride, from.data, rows == 1 ? width : from.stride, width,
                                 rows, cudaMemcpyDeviceToDevice, stream_));
