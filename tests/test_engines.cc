@@ -353,5 +353,94 @@ TEST_P(Agreement, Layers) {
         tolerance);
 }
 
+// Layers one behind the other as networks hand them out, with forms of what they hand to each other, twice: a form of the
+// first step must not reach into the second. Two chains of other rows go together; one has no rows in the second step.
+TEST_P(Agreement, Chains) {
+  const int round = std::get<1>(GetParam());
+  const std::size_t rows[2][2] = {{1 + random.below(128), 1 + random.below(128)}, {1 + random.below(150), 0}};
+  const std::size_t widths[] = {4 + 4 * random.below(80), 4 + 4 * random.below(80), 68 + 4 * random.below(70), 4 * (1 + random.below(20))};
+  constexpr std::size_t kDepth = 3;
+  UpdateRule rule = rule_for(random);
+  rule.rate = 1e-9;  // the second step has the first one's signs
+  const bool plain = round % 2 == 0;  // weights and momentum alone
+  if (plain) rule.optimiser = Optimiser::sgd, rule.average = 0;
+  std::vector<Matrix<float>> Ws, bs, sources, ends;
+  std::vector<std::uint32_t> chosen(150);
+  for (auto& r : chosen) r = static_cast<std::uint32_t>(random.below(160));
+  for (std::size_t c = 0; c < 2; ++c) {
+    sources.push_back(random_matrix<float>(random, 160, widths[0]));
+    ends.push_back(random_matrix<float>(random, 150, widths[kDepth], 1000));
+    for (std::size_t l = 0; l < kDepth; ++l) {
+      Ws.push_back(random_matrix<float>(random, widths[l], widths[l + 1], l == 0 ? .1 : .01));
+      bs.push_back(random_matrix<float>(random, 1, widths[l + 1]));
+      for (float& x : bs.back().values()) x = x > 0 ? 12.f : -12.f;  // no sign of a hidden number depends on rounding
+    }
+  }
+  compare(
+      "chains",
+      [&](Bench& e) {
+        std::vector<ParameterView<float>> W, b;
+        for (std::size_t k = 0; k < Ws.size(); ++k) {
+          W.push_back(parameter(e, Ws[k], true));
+          b.push_back(parameter(e, bs[k], false));
+          for (auto* p : {&W.back(), &b.back()})
+            if (plain) p->second = p->mean = {};
+        }
+        std::vector<MatrixView<float>> hidden[2], gradients[2];
+        std::vector<FormPointer> forms[2], back_forms[2];
+        MatrixView<const float> from[2];
+        for (std::size_t c = 0; c < 2; ++c) {
+          from[c] = e.in(sources[c]);
+          for (std::size_t l = 0; l <= kDepth; ++l) {
+            hidden[c].push_back(e.out(Matrix<float>(150, widths[l])));
+            gradients[c].push_back(l == kDepth ? e.in(ends[c]) : e.out(Matrix<float>(150, widths[l])));
+            forms[c].push_back(e.ops.on_host() ? nullptr : e.ops.step_form(129, widths[l]));
+            back_forms[c].push_back(e.ops.on_host() ? nullptr : e.ops.step_form(129, widths[l]));
+          }
+        }
+        const auto picked = e.in(chosen);
+        for (const auto& step : rows) {
+          std::vector<GatherJob<float>> gathers;
+          for (std::size_t c = 0; c < 2; ++c)
+            gathers.push_back({.source = RowSource(from[c]),
+                               .rows = picked.first(step[c]),
+                               .out = hidden[c][0].top(step[c]),
+                               .form = forms[c][0].get()});
+          e.ops.gather(gathers);
+          for (std::size_t l = 0; l < kDepth; ++l) {
+            std::vector<ForwardJob<float>> jobs;
+            for (std::size_t c = 0; c < 2; ++c) {
+              const std::size_t k = c * kDepth + l;
+              jobs.push_back({.X = hidden[c][l].top(step[c]),
+                              .X_form = forms[c][l].get(),
+                              .W = W[k].value,
+                              .b = b[k].value,
+                              .relu = l + 1 < kDepth,
+                              .Y = hidden[c][l + 1].top(step[c]),
+                              .Y_form = forms[c][l + 1].get()});
+            }
+            e.ops.linear_forward(jobs);
+          }
+          for (std::size_t l = kDepth; l-- > 0;) {
+            std::vector<BackwardJob<float>> jobs;
+            for (std::size_t c = 0; c < 2; ++c) {
+              const std::size_t k = c * kDepth + l;
+              jobs.push_back({.X = hidden[c][l].top(step[c]),
+                              .X_form = forms[c][l].get(),
+                              .dY = gradients[c][l + 1].top(step[c]),
+                              .dY_form = back_forms[c][l + 1].get(),
+                              .mask_by_input = l > 0,
+                              .W = W[k],
+                              .b = b[k],
+                              .dX = gradients[c][l].top(step[c]),
+                              .dX_form = back_forms[c][l].get()});
+            }
+            e.ops.linear_backward(jobs, rule);
+          }
+        }
+      },
+      5 * subject.tolerance);
+}
+
 }  // namespace
 }  // namespace lacuna

@@ -64,7 +64,6 @@ inline int blocks_for(std::size_t work, std::size_t per_block) {
 // Launches of a stream overlap where the device can do that: the next one may begin while this one ends. So every kernel
 // first waits for the one before it, and only then lets the next one begin: what came before that one is over.
 extern bool launches_overlap;
-inline thread_local std::uint64_t launches = 0;  // of this thread, and other work that it put into streams
 __device__ inline void in_order() {
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
   asm volatile("griddepcontrol.wait;\n" ::: "memory");
@@ -74,7 +73,6 @@ __device__ inline void in_order() {
 template <class... Parameters, class... Arguments>
 void launch(void (*kernel)(Parameters...), int blocks, int threads, std::size_t shared_bytes, cudaStream_t stream,
             Arguments&&... arguments) {
-  ++launches;
   cudaLaunchAttribute overlap{};
   overlap.id = cudaLaunchAttributeProgrammaticStreamSerialization;
   overlap.val.programmaticStreamSerializationAllowed = 1;

@@ -7,7 +7,6 @@
 
 #include <map>
 #include <memory>
-#include <thread>
 #include <vector>
 
 #include "ops/ops.h"
@@ -47,8 +46,9 @@ class CudaOps final : public Ops<float> {
   Blocks blocks() const override { return {8192, false, true}; }
   std::unique_lock<std::mutex> turn() const override;
 
-  FormPointer input_form(std::size_t, std::size_t) const override { return nullptr; }
+  FormPointer input_form(std::size_t rows, std::size_t cols) const override { return step_form(rows, cols); }
   FormPointer settle(Input) const override { return nullptr; }
+  FormPointer step_form(std::size_t rows, std::size_t cols) const override;  // sheets (cuda/sheets.cuh)
   void gather(std::span<const GatherJob<float>> jobs) const override;
   void collect(Input stack, Slots slots, Share share, bool add, Output out) const override;
   void spread(Input rows, Slots slots, Share share, bool add, Output stack) const override;
@@ -89,20 +89,7 @@ class CudaOps final : public Ops<float> {
   Precision precision_;
   cudaStream_t stream_ = nullptr;
   std::shared_ptr<Returned> returned_;
-  // Sheets of what a forward wrote, made by itself for the forward that comes right after it (cuda/stream.cu).
-  struct Made {
-    const float* data;
-    std::size_t rows, cols;
-    const void* sheets;
-  };
-  mutable std::vector<Made> made_;
-  mutable std::uint64_t made_at_ = 0;  // launches of the thread that made it, when it was made
-  mutable std::thread::id made_by_;
-  mutable int made_rows_ = 0;          // of a sheet
-  mutable std::size_t made_side_ = 0;  // of made_halves_, in turns
-  mutable DeviceScratch made_halves_[2];
   mutable DeviceScratch halves_, partial_, counters_, parts_, rows_, counts_, squares_, units_;
-
   struct MapKey {
     const float* data;
     std::size_t rows, cols, stride;

@@ -5,12 +5,11 @@
 
 namespace lacuna::cuda {
 
-constexpr int kDeep = 64, kBroad = 128;
-constexpr int kForwardEnd = 3;  // units that ending a sum takes as long as
+constexpr int kForwardEnd = 6;  // units that ending a sum takes as long as
 
 struct ForwardPart {
-  const Half* X;  // sheets of 64 columns
-  Half* made;     // the same of Y
+  const Half* X;  // sheets of kDeep columns
+  Half* made;     // the same of Y, or null
   const float *W, *b;
   float* Y;
   int W_stride, Y_stride, rows, in, out;
@@ -23,7 +22,7 @@ struct ForwardPart {
 template <int row_tiles, int terms>
 struct ForwardLayout {
   static constexpr int rows = row_tiles * 16, pitch = kBroad + 4;
-  static constexpr int boxes = kBroad / kBoxCols, W = boxes * kBox, X_term = sheet_bytes(rows, kDeep);
+  static constexpr int boxes = kBroad / kBoxCols, W = boxes * kBox, X_term = rows * kDeep * 2;
   static constexpr int stage = W + terms * X_term;
   static constexpr int sums = rows * pitch * 4, rest = sums + kBarriers * 8;
   static constexpr int stages = (kStreamMemory - rest) / stage < 8 ? (kStreamMemory - rest) / stage : 8;
@@ -56,49 +55,48 @@ __global__ void __launch_bounds__(kStreamThreads, 1)
   __syncthreads();
 
   if (warp == kComputing / 32) {  // loads
-    const auto load_weights = [&](int at, int count) {
-      const Place<ForwardPart> place(jobs, at);
-      const int s = count % L::stages;
-      if (lane == 0) arrive_and_expect(full + s, L::stage);
+    using Units = Cursor<ForwardPart>;
+    const auto load_weights = [&](const Units& u, int s) {
+      if (lane == 0) arrive_and_expect(full + s, L::W + terms * padded(u.part().rows) * kDeep * 2);
       __syncwarp();
       if (lane < L::boxes)
-        load_box(memory + s * L::W + lane * kBox, &maps.map[&place.job - jobs.job][0], place.unit * kDeep,
-                 place.sum * kBroad + lane * kBoxCols, full + s);
+        load_box(memory + s * L::W + lane * kBox, &maps.map[u.job][0], u.unit * kDeep, u.sum * kBroad + lane * kBoxCols,
+                 full + s);
     };
-    const auto load_sheets = [&](int at, int count) {
-      const Place<ForwardPart> place(jobs, at);
-      const int s = count % L::stages;
-      if (lane == 0)
-        load_bulk(sheets + s * terms * L::X_term,
-                  place.job.X + static_cast<std::int64_t>(place.unit) * terms * (L::X_term / 2), terms * L::X_term, full + s);
+    const auto load_sheets = [&](const Units& u, int s) {
+      if (lane < terms && u.part().rows > 0)
+        load_bulk(sheets + (s * terms + lane) * L::X_term,
+                  u.part().X + (static_cast<std::int64_t>(u.unit) * terms + lane) * (kSheetRows * kDeep),
+                  padded(u.part().rows) * kDeep * 2, full + s);
       __syncwarp();
     };
-    const int begin = next_unit(jobs, share.begin, share.end);
-    int at = begin, count = 0;
-    for (; at < share.end && count < L::stages; at = next_unit(jobs, at + 1, share.end)) load_weights(at, count++);
+    Units u(jobs, share.begin, share.end), early = u;
+    int count = 0;
+    for (; !u.over() && count < L::stages; u.next()) load_weights(u, count++);
     in_order();
-    for (int early = begin, k = 0; k < count; early = next_unit(jobs, early + 1, share.end)) load_sheets(early, k++);
-    for (; at < share.end; at = next_unit(jobs, at + 1, share.end), ++count) {
-      wait_for(empty + count % L::stages, count / L::stages - 1);
-      load_weights(at, count);
-      load_sheets(at, count);
+    for (int s = 0; s < count; ++s, early.next()) load_sheets(early, s);
+    for (int s = 0, round = 0; !u.over(); u.next()) {
+      wait_for(empty + s, round);
+      load_weights(u, s);
+      load_sheets(u, s);
+      if (++s == L::stages) s = 0, ++round;
     }
     return;
   }
 
   in_order();
   const int quad = lane / 4, pair = lane % 4 * 2, warp_col = warp % 4 * 32, warp_k = warp / 4 * 32;
-  int unit = next_unit(jobs, share.begin, share.end), count = 0;
-  while (unit < share.end) {  // columns of units
-    const Place<ForwardPart> place(jobs, unit);
-    const ForwardPart& job = place.job;
-    const int tile = place.sum, j0 = tile * kBroad, column_begin = unit - place.unit, column_end = column_begin + job.length;
-    const int begin = unit, end = min(share.end, column_end), eights = (job.rows + 7) / 8;
+  int s = 0, round = 0, at = share.begin;
+  for (int k; (k = first_unit(jobs, at, share.end)) >= 0;) {  // columns of units
+    const ForwardPart& job = jobs.job[k];
+    const int tile = (at - jobs.first[k]) / job.span, j0 = tile * kBroad;
+    const int column_begin = jobs.first[k] + tile * job.span, column_end = column_begin + job.length;
+    const int begin = at, end = min(share.end, column_end), eights = (job.rows + 7) / 8;
+    at = column_begin + job.span;
     float y[2][row_tiles * 2][4] = {};
-    for (; unit < end; ++unit, ++count) {
-      const int s = count % L::stages;
+    for (int unit = begin; unit < end; ++unit) {
       const unsigned char* const box = memory + s * L::W + warp % 4 * kBox;
-      wait_for(full + s, count / L::stages);
+      wait_for(full + s, round);
       // A lane has columns 4 quad ... + 3; two of them make a tile of 16.
       std::uint32_t a[2][terms][2][4];
 #pragma unroll
@@ -125,7 +123,7 @@ __global__ void __launch_bounds__(kStreamThreads, 1)
 #pragma unroll
         for (int term = 0; term < terms; ++term)
           load_matrices(b[term], reinterpret_cast<const Half*>(sheets + (s * terms + term) * L::X_term) +
-                                     (n * 8 + lane % 8) * (kDeep + kSheetPad) + warp_k + lane / 8 * 8);
+                                     sheet_at(kDeep, n * 8 + lane % 8, warp_k + lane / 8 * 8));
 #pragma unroll
         for (int product = 0; product < kProducts<terms>; ++product)
 #pragma unroll
@@ -137,9 +135,8 @@ __global__ void __launch_bounds__(kStreamThreads, 1)
       }
       __syncwarp();
       arrive(empty + s);
+      if (++s == L::stages) s = 0, ++round;
     }
-
-    if (unit == column_end) unit = column_begin + job.span;
 
     // The two halves of the depth are added in shared memory, then the parts of other blocks in their order.
     const auto at_sums = [&](int n, int e) {
@@ -172,12 +169,13 @@ __global__ void __launch_bounds__(kStreamThreads, 1)
       if (!computing_come_last(job.counters + tile, shared.parts, last)) continue;
     }
     const int col = j0 + static_cast<int>(threadIdx.x) % kFours * 4;  // a thread's own, in all rows
-    if (col >= (job.out + kDeep - 1) / kDeep * kDeep) continue;  // sheets end with zeros
+    if (col >= (job.out + kDeep - 1) / kDeep * kDeep) continue;
     float bias[4];
 #pragma unroll
     for (int c = 0; c < 4; ++c) bias[c] = col + c < job.out ? job.b[col + c] : 0.f;
     constexpr int kAtOnce = row_tiles;  // rows whose parts are on their way together
-    for (int row = static_cast<int>(threadIdx.x) / kFours; row < job.rows; row += kAtOnce * kComputing / kFours) {
+    const int rows = job.made != nullptr ? padded(job.rows) : job.rows;
+    for (int row = static_cast<int>(threadIdx.x) / kFours; row < rows; row += kAtOnce * kComputing / kFours) {
       float4 sum[kAtOnce];
       const int k = row * kFours + static_cast<int>(threadIdx.x) % kFours;
       add_parts(sum, sums + row * L::pitch + static_cast<int>(threadIdx.x) % kFours * 4, kComputing / kFours * L::pitch,
@@ -185,9 +183,9 @@ __global__ void __launch_bounds__(kStreamThreads, 1)
 #pragma unroll
       for (int u = 0; u < kAtOnce; ++u) {
         const int r = row + u * (kComputing / kFours);
-        if (r >= job.rows) break;
+        if (r >= rows) break;
         float value[4] = {sum[u].x, sum[u].y, sum[u].z, sum[u].w};
-        const bool drops = r < job.drop.count;
+        const bool there = r < job.rows, drops = r < job.drop.count;
         uint4 words = {};
         if (drops) words = job.drop.words(r, col / 8);
 #pragma unroll
@@ -195,11 +193,13 @@ __global__ void __launch_bounds__(kStreamThreads, 1)
           value[c] += bias[c];
           if (job.relu) value[c] = fmaxf(value[c], 0.f);
           if (drops) value[c] = job.drop.apply(value[c], words, col + c);
+          if (!there) value[c] = 0.f;
         }
-        store_four(job.Y + static_cast<std::int64_t>(r) * job.Y_stride + col, value, job.out - col, job.even);
-        Half* to = job.made + static_cast<std::int64_t>(col / kDeep) * terms * (L::X_term / 2) + r * (kDeep + kSheetPad) + col % kDeep;
+        if (there) store_four(job.Y + static_cast<std::int64_t>(r) * job.Y_stride + col, value, job.out - col, job.even);
+        if (job.made == nullptr) continue;
+        Half* to = job.made + static_cast<std::int64_t>(col / kDeep) * terms * (kSheetRows * kDeep) + sheet_at(kDeep, r, col % kDeep);
 #pragma unroll
-        for (int term = 0; term < terms; ++term, to += L::X_term / 2)
+        for (int term = 0; term < terms; ++term, to += kSheetRows * kDeep)
           *reinterpret_cast<uint2*>(to) = make_uint2(take_term(value[0], value[1]), take_term(value[2], value[3]));
       }
     }

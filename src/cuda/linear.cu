@@ -34,6 +34,7 @@ void CudaOps::linear_forward(std::span<const ForwardJob<float>> list) const {
       list, [&](const ForwardJob<float>& j) { return streams(j); },
       [&](std::span<const ForwardJob<float>> part) { stream_forward(part); },
       [&](std::span<const ForwardJob<float>> part) {
+        for (const auto& j : part) forget(j.Y_form);
         if (precision_ == Precision::f32) return forward_f32(part);
         forward_bf16(part);
       });
@@ -45,7 +46,7 @@ void CudaOps::linear_backward(std::span<const BackwardJob<float>> list, const Up
       [&](std::span<const BackwardJob<float>> part) { stream_backward(part, rule); },
       [&](std::span<const BackwardJob<float>> part) {
         std::size_t most = 0;
-        for (const auto& j : part) most = std::max(most, j.dY.rows);
+        for (const auto& j : part) most = std::max(most, j.dY.rows), forget(j.dX_form);
         if (precision_ != Precision::f32 && most <= kMostTileRows) return backward_bf16(part, rule);
         BiasJobs biases{};
         for (const auto& j : part) {

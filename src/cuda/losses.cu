@@ -139,7 +139,7 @@ __global__ void reconstruction_kernel(const __grid_constant__ Jobs<Reconstructio
   const double divisor = batch_rows * job.cols;
   const float scale = static_cast<float>(2 * weight / divisor);
   double part = 0;
-  constexpr int kSome = 4;
+  constexpr int kSome = 8;
   const int step = static_cast<int>(blockDim.x);
   float* const y = job.out + place(row, job.out_stride);
   const float* const x = job.X + place(row, job.X_stride);
@@ -220,7 +220,7 @@ void CudaOps::reconstruction_loss(std::span<const ReconstructionJob<float>> list
       },
       [](const Reconstruction& j) { return std::max(1, j.rows); },
       [&](const Jobs<Reconstruction>& jobs, int blocks) {
-        launch(reconstruction_kernel, blocks, kThreads, 0, stream_, jobs, static_cast<double>(batch_rows), weight);
+        launch(reconstruction_kernel, blocks, 2 * kThreads, 0, stream_, jobs, static_cast<double>(batch_rows), weight);
       });
 }
 

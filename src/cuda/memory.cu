@@ -162,7 +162,6 @@ std::shared_ptr<void> CudaOps::allocate(std::size_t bytes) const {
     if (const auto returned = to.lock()) return returned->put(bytes, p);
     cudaFree(p);
   });
-  ++launches;
   LACUNA_CUDA(cudaMemsetAsync(memory, 0, bytes, stream_));
   return owner;
 }
@@ -176,7 +175,6 @@ std::shared_ptr<void> CudaOps::allocate_mapped(std::size_t bytes) const {
 
 // Short lists go through pinned memory and are not waited for.
 void CudaOps::upload(ByteRows<const std::byte> host, ByteRows<std::byte> to, std::size_t width, std::size_t rows) const {
-  ++launches;
   LACUNA_CUDA(cudaSetDevice(device_));
   counted_ = {};
   if (width * rows <= kStagingBytes) {
@@ -200,7 +198,6 @@ void CudaOps::upload(ByteRows<const std::byte> host, ByteRows<std::byte> to, std
 
 void CudaOps::download(ByteRows<const std::byte> from, ByteRows<std::byte> host, std::size_t width,
                        std::size_t rows) const {
-  ++launches;
   LACUNA_CUDA(cudaSetDevice(device_));
   LACUNA_CUDA(cudaMemcpy2DAsync(host.data, rows == 1 ? width : host.stride, from.data, rows == 1 ? width : from.stride,
                                 width, rows, cudaMemcpyDeviceToHost, stream_));
@@ -209,7 +206,6 @@ void CudaOps::download(ByteRows<const std::byte> from, ByteRows<std::byte> host,
 
 void CudaOps::duplicate(ByteRows<const std::byte> from, ByteRows<std::byte> to, std::size_t width,
                         std::size_t rows) const {
-  ++launches;
   LACUNA_CUDA(cudaSetDevice(device_));
   LACUNA_CUDA(cudaMemcpy2DAsync(to.data, rows == 1 ? width : to.stride, from.data, rows == 1 ? width : from.stride, width,
                                 rows, cudaMemcpyDeviceToDevice, stream_));

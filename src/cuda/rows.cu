@@ -1,7 +1,7 @@
 // Rows, norms and functions of single elements.
 #include <algorithm>
 
-#include "cuda/common.cuh"
+#include "cuda/sheets.cuh"
 
 namespace lacuna::cuda {
 namespace {
@@ -20,22 +20,30 @@ struct Gather {
   const float* factors;
   float* out;
   int source_stride, out_stride, cols, count, total, strips;
+  Half* sheets;  // of `out`, or null; then there are `padded_rows` and `padded_cols` of them
+  int terms, padded_rows, padded_cols;
 };
 __global__ void gather_kernel(const __grid_constant__ Jobs<Gather> jobs) {
   in_order();
   int block = static_cast<int>(blockIdx.x);
   const Gather& job = jobs.find(block);
   const int col = block % job.strips * kThreads + static_cast<int>(threadIdx.x);
-  if (col >= job.cols) return;
-  for (int r = block / job.strips * 4, end = min(job.total, r + 4); r < end; ++r) {
+  if (col >= job.padded_cols) return;
+  for (int r = block / job.strips * 4, end = min(job.padded_rows, r + 4); r < end; ++r) {
     float x = 0;
-    if (r < job.count) {
+    if (r < job.count && col < job.cols) {
       const bool masked = job.hidden != nullptr && static_cast<int>(job.hidden[r].begin) <= col &&
                           col < static_cast<int>(job.hidden[r].end);
       if (!masked) x = job.source[place(static_cast<int>(job.rows[r]), job.source_stride) + col];
       if (job.factors != nullptr) x *= job.factors[r];
     }
-    job.out[place(r, job.out_stride) + col] = x;
+    if (r < job.total && col < job.cols) job.out[place(r, job.out_stride) + col] = x;
+    if (job.sheets == nullptr) continue;
+    Half* to = job.sheets + static_cast<std::int64_t>(col / kDeep) * job.terms * (kSheetRows * kDeep) + sheet_at(kDeep, r, col % kDeep);
+    for (int term = 0; term < job.terms; ++term, to += kSheetRows * kDeep) {
+      *to = __float2bfloat16_rn(x);
+      x -= __bfloat162float(*to);
+    }
   }
 }
 
@@ -90,6 +98,19 @@ __device__ double column_sum(double x, double (*shared)[33]) {
   for (int w = 0; w < 8; ++w) sum += shared[w][lane];
   return sum;
 }
+// Every eighth row of a column; the first kKeptRows of them are in registers.
+constexpr int kKeptRows = 16;
+template <class F>
+__device__ void for_rows(int rows, int warp, F&& f) {
+#pragma unroll
+  for (int k = 0; k < kKeptRows; ++k)
+    if (warp + 8 * k < rows) f(warp + 8 * k, k);
+  for (int r = warp + 8 * kKeptRows; r < rows; r += 8) f(r, kKeptRows);
+}
+__device__ void keep_rows(float (&kept)[kKeptRows], const float* from, int stride, int rows, int warp, int col) {
+#pragma unroll
+  for (int k = 0; k < kKeptRows; ++k) kept[k] = warp + 8 * k < rows ? from[place(warp + 8 * k, stride) + col] : 0.f;
+}
 __global__ void batch_norm_kernel(const __grid_constant__ Jobs<BatchNorm> jobs, double momentum, double epsilon) {
   in_order();
   __shared__ double shared[8][33];
@@ -99,14 +120,17 @@ __global__ void batch_norm_kernel(const __grid_constant__ Jobs<BatchNorm> jobs, 
   const bool there = col < job.cols;
   const double n = job.missing > 0 ? job.rows - 1 + static_cast<double>(job.missing) : job.rows;
   const auto weight = [&](int r) { return job.missing > 0 && r + 1 == job.rows ? static_cast<double>(job.missing) : 1.; };
+  float kept[kKeptRows];  // those of batches up to 8 kKeptRows rows: they are fetched together, and once
+  keep_rows(kept, job.U, job.U_stride, there ? job.rows : 0, warp, col);
+  const auto u = [&](int r, int k) { return k < kKeptRows ? kept[k] : job.U[place(r, job.U_stride) + col]; };
   double sum = 0;
-  for (int r = warp; r < job.rows && there; r += 8) sum += weight(r) * static_cast<double>(job.U[place(r, job.U_stride) + col]);
+  for_rows(there ? job.rows : 0, warp, [&](int r, int k) { sum += weight(r) * static_cast<double>(u(r, k)); });
   const double mean = column_sum(sum, shared) / n;
   sum = 0;
-  for (int r = warp; r < job.rows && there; r += 8) {
-    const double difference = static_cast<double>(job.U[place(r, job.U_stride) + col]) - mean;
+  for_rows(there ? job.rows : 0, warp, [&](int r, int k) {
+    const double difference = static_cast<double>(u(r, k)) - mean;
     sum += weight(r) * difference * difference;
-  }
+  });
   const double variance = column_sum(sum, shared) / n;
   if (!there) return;
   const float inverse = static_cast<float>(1 / sqrt(variance + epsilon)), shift = static_cast<float>(mean);
@@ -119,8 +143,7 @@ __global__ void batch_norm_kernel(const __grid_constant__ Jobs<BatchNorm> jobs, 
     job.saved[job.saved_stride + col] = inverse;
   }
   const float factor = job.gamma[col] * inverse, b = job.beta[col];
-  for (int r = warp; r < job.rows; r += 8)
-    job.Y[place(r, job.Y_stride) + col] = factor * (job.U[place(r, job.U_stride) + col] - shift) + b;
+  for_rows(job.rows, warp, [&](int r, int k) { job.Y[place(r, job.Y_stride) + col] = factor * (u(r, k) - shift) + b; });
 }
 __global__ void batch_norm_apply_kernel(const __grid_constant__ Jobs<BatchNorm> jobs) {
   in_order();
@@ -152,22 +175,26 @@ __global__ void batch_norm_backward_kernel(const __grid_constant__ Jobs<NormBack
   const double n = fmax(1., job.missing > 0 ? job.rows - 1 + static_cast<double>(job.missing) : job.rows);
   const float mean = there ? job.saved[col] : 0, inverse = there ? job.saved[job.saved_stride + col] : 0;
   const float gamma = there ? job.gamma.w[col] : 0;  // before a faster warp has updated it
+  float kept[kKeptRows], kept_dY[kKeptRows];
+  keep_rows(kept, job.U, job.U_stride, there ? job.rows : 0, warp, col);
+  keep_rows(kept_dY, job.dY, job.dY_stride, there ? job.rows : 0, warp, col);
+  const auto u = [&](int r, int k) { return k < kKeptRows ? kept[k] : job.U[place(r, job.U_stride) + col]; };
+  const auto dy = [&](int r, int k) { return k < kKeptRows ? kept_dY[k] : job.dY[place(r, job.dY_stride) + col]; };
   double g_sum = 0, b_sum = 0;
-  for (int r = warp; r < job.rows && there; r += 8) {
+  for_rows(there ? job.rows : 0, warp, [&](int r, int k) {
     const double weight = job.missing > 0 && r + 1 == job.rows ? static_cast<double>(job.missing) : 1.;
-    const double g = weight * static_cast<double>(job.dY[place(r, job.dY_stride) + col]);
-    g_sum += g * static_cast<double>((job.U[place(r, job.U_stride) + col] - mean) * inverse);
+    const double g = weight * static_cast<double>(dy(r, k));
+    g_sum += g * static_cast<double>((u(r, k) - mean) * inverse);
     b_sum += g;
-  }
+  });
   const double dgamma = column_sum(g_sum, shared), dbeta = column_sum(b_sum, shared);
   if (!there) return;
   const float factor = gamma * inverse, mean_g = static_cast<float>(dbeta / n),
               mean_gu = static_cast<float>(dgamma / n) * inverse;
-  for (int r = warp; r < job.rows; r += 8) {
+  for_rows(job.rows, warp, [&](int r, int k) {
     const float weight = job.missing > 0 && r + 1 == job.rows ? job.missing : 1.f;
-    float& dy = job.dY[place(r, job.dY_stride) + col];
-    dy = weight * factor * (dy - mean_g - (job.U[place(r, job.U_stride) + col] - mean) * mean_gu);
-  }
+    job.dY[place(r, job.dY_stride) + col] = weight * factor * (dy(r, k) - mean_g - (u(r, k) - mean) * mean_gu);
+  });
   if (warp != 0) return;
   job.gamma.update(col, static_cast<float>(dgamma));
   job.beta.update(col, static_cast<float>(dbeta));
@@ -297,7 +324,13 @@ View view(MatrixView<const float> m) { return {const_cast<float*>(m.data), int_o
 void CudaOps::gather(std::span<const GatherJob<float>> list) const {
   in_launches<Gather>(
       list,
-      [](const GatherJob<float>& j) {
+      [&](const GatherJob<float>& j) {
+        auto* const form = static_cast<SheetForm*>(j.form);
+        forget(form);
+        const bool made = form != nullptr && j.out.rows > 0 && j.out.rows <= kSheetRows;
+        if (made) form->hold(j.out, kDeep);
+        const int rows = int_of(j.out.rows), cols = int_of(j.out.cols),
+                  all_cols = made ? sheets_of(cols, kDeep) * kDeep : cols;
         return Gather{j.source.table.data,
                       j.rows.data(),
                       j.hidden.empty() ? nullptr : j.hidden.data(),
@@ -305,12 +338,16 @@ void CudaOps::gather(std::span<const GatherJob<float>> list) const {
                       j.out.data,
                       int_of(j.source.table.stride),
                       int_of(j.out.stride),
-                      int_of(j.out.cols),
+                      cols,
                       int_of(j.rows.size()),
-                      int_of(j.out.rows),
-                      blocks_for(j.out.cols, kThreads)};
+                      rows,
+                      blocks_for(static_cast<std::size_t>(all_cols), kThreads),
+                      made ? form->sheets : nullptr,
+                      precision_ == Precision::f32 ? 3 : 1,
+                      made ? padded(rows) : rows,
+                      all_cols};
       },
-      [](const Gather& j) { return j.strips * blocks_for(static_cast<std::size_t>(j.total), 4); },
+      [](const Gather& j) { return j.strips * blocks_for(static_cast<std::size_t>(j.padded_rows), 4); },
       [&](const Jobs<Gather>& jobs, int blocks) {
         launch(gather_kernel, blocks, kThreads, 0, stream_, jobs);
       });
@@ -474,7 +511,6 @@ void CudaOps::activate_backward(Activation f, Input Y, Output dX) const {
 }
 void CudaOps::copy(Input X, bool add, Output Y) const {
   if (!add && X.rows == 1) {  // whole arenas
-    ++launches;
     LACUNA_CUDA(cudaMemcpyAsync(Y.data, X.data, X.cols * sizeof(float), cudaMemcpyDeviceToDevice, stream_));
     return;
   }
@@ -482,9 +518,8 @@ void CudaOps::copy(Input X, bool add, Output Y) const {
   each(X.rows, X.cols, stream_, [=] __device__(int i, int j) { y(i, j) = add ? y(i, j) + x(i, j) : x(i, j); });
 }
 void CudaOps::zero(Output X) const {
-  if (X.empty()) return;
-  ++launches;
-  LACUNA_CUDA(cudaMemset2DAsync(X.data, X.stride * sizeof(float), 0, X.cols * sizeof(float), X.rows, stream_));
+  const View x = view(X);  // a launch, not a memset: launches overlap
+  each(X.rows, X.cols, stream_, [=] __device__(int i, int j) { x(i, j) = 0; });
 }
 void CudaOps::gate_forward(Input S, Input O, Output Z) const {
   const View s = view(S), o = view(O), z = view(Z);

@@ -27,19 +27,21 @@ __device__ void cut(const SheetJob& job, int block) {
   if (job.order != Order::plain) {
     float y[kPerThread];
 #pragma unroll
-    for (int k = 0; k < kPerThread; ++k) y[k] = job.order == Order::columns ? x[column_at(k)] : x[row_at(k)];
+    for (int k = 0; k < kPerThread; ++k) y[k] = x[column_at(k)];
 #pragma unroll
     for (int k = 0; k < kPerThread; ++k) x[k] = y[k];
   }
-  const int pitch = job.width + kSheetPad, sheet = job.padded_rows * pitch;
-  Half* to = job.to + static_cast<std::int64_t>(col / job.width) * job.terms * sheet + row * pitch + col % job.width;
+  const int sheet = job.pitch > 0 ? job.padded_rows * job.pitch : kSheetRows * job.width;
+  Half* to = job.to + static_cast<std::int64_t>(col / job.width) * job.terms * sheet;
   for (int term = 0; term < job.terms; ++term, to += sheet) {
-    std::uint32_t words[kPerThread / 2];
 #pragma unroll
-    for (int k = 0; k < kPerThread; k += 2) words[k / 2] = take_term(x[k], x[k + 1]);
+    for (int k = 0; k < kPerThread; k += 8) {
+      const int c = col % job.width + k, at = job.pitch > 0 ? row * job.pitch + c : sheet_at(job.width, row, c);
+      std::uint32_t words[4];
 #pragma unroll
-    for (int k = 0; k < kPerThread / 2; k += 4)
-      *reinterpret_cast<uint4*>(to + 2 * k) = make_uint4(words[k], words[k + 1], words[k + 2], words[k + 3]);
+      for (int w = 0; w < 4; ++w) words[w] = take_term(x[k + 2 * w], x[k + 2 * w + 1]);
+      *reinterpret_cast<uint4*>(to + at) = make_uint4(words[0], words[1], words[2], words[3]);
+    }
   }
 }
 
@@ -48,9 +50,15 @@ __device__ void learn_bias(const BiasJob& job, int block) {
   __shared__ float sums[8][32];
   const int lane = threadIdx.x % 32, warp = threadIdx.x / 32, col = block * 32 + lane;
   float sum = 0;
-  if (col < job.cols)
-#pragma unroll 4
-    for (int r = warp; r < job.rows; r += 8) sum += job.dY[static_cast<std::int64_t>(r) * job.stride + col];
+  constexpr int kSome = 16;  // rows that are fetched together
+  for (int r0 = warp; r0 < job.rows && col < job.cols; r0 += 8 * kSome) {
+    float x[kSome];
+#pragma unroll
+    for (int k = 0; k < kSome; ++k)
+      x[k] = r0 + 8 * k < job.rows ? job.dY[static_cast<std::int64_t>(r0 + 8 * k) * job.stride + col] : 0.f;
+#pragma unroll
+    for (int k = 0; k < kSome; ++k) sum += x[k];
+  }
   sums[warp][lane] = sum;
   __syncthreads();
   if (warp != 0 || col >= job.cols) return;

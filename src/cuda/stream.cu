@@ -11,6 +11,7 @@ constexpr std::size_t kMostRows = 128;
 bool on_16_bytes(const void* address) { return reinterpret_cast<std::uintptr_t>(address) % 16 == 0; }
 bool even(const MatrixView<const float>& m) { return m.empty() || (on_16_bytes(m.data) && m.stride % 4 == 0); }
 
+int terms_of(Precision precision) { return precision == Precision::f32 ? 3 : 1; }
 int row_tiles_for(std::size_t rows) { return rows <= 80 ? 5 : rows <= 96 ? 6 : 8; }
 
 template <int row_tiles, int terms>
@@ -31,6 +32,17 @@ void launch_backward(const Maps<planes>& maps, const Jobs<BackwardPart>& parts, 
   launch(kernel, blocks, kStreamThreads, kBytes, stream, maps, parts, partial);
 }
 
+// The sheets of a matrix: those of its form, or new ones behind the others in scratch memory.
+const Half* sheets_for(const MatrixView<const float>& m, const Form* form, int width, int terms, Order order, Half*& scratch,
+                       SheetJobs& jobs) {
+  if (const auto* made = static_cast<const SheetForm*>(form); made != nullptr && made->holds(m, width)) return made->sheets;
+  const SheetJob sheet{m.data, scratch, int_of(m.rows), int_of(m.cols), int_of(m.stride), padded(int_of(m.rows)), width, terms,
+                       0,      order};
+  add_job(jobs, sheet, sheet_blocks(sheet));
+  scratch += sheet_halves(m.cols, terms);
+  return sheet.to;
+}
+
 }  // namespace
 
 // How boxes of a matrix are fetched. Kept, because a network asks for the same ones again and again.
@@ -48,7 +60,7 @@ const CUtensorMap& CudaOps::weights_map(const MatrixView<const float>& W) const 
   const cuuint32_t box[] = {kBoxCols, kBoxRows}, steps[] = {1, 1};
   const CUresult code =
       encode(&at->second, CU_TENSOR_MAP_DATA_TYPE_FLOAT32, 2, const_cast<float*>(W.data), sizes, strides, box, steps,
-             CU_TENSOR_MAP_INTERLEAVE_NONE, CU_TENSOR_MAP_SWIZZLE_128B, CU_TENSOR_MAP_L2_PROMOTION_L2_256B,
+             CU_TENSOR_MAP_INTERLEAVE_NONE, CU_TENSOR_MAP_SWIZZLE_128B, CU_TENSOR_MAP_L2_PROMOTION_L2_128B,
              CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE);
   if (code != CUDA_SUCCESS) fail_with("the driver makes no map of a matrix (cuTensorMapEncodeTiled)");
   return at->second;
@@ -62,50 +74,44 @@ bool CudaOps::streams(const BackwardJob<float>& j) const {
   return streaming_ && j.dY.rows <= kMostRows && !j.W.value.empty() && even(j.W.value) && even(j.W.first) && even(j.W.second) && even(j.W.mean);
 }
 
+FormPointer CudaOps::step_form(std::size_t rows, std::size_t cols) const {
+  if (!streaming_ || rows > kMostRows + 1) return nullptr;  // one row of a batch's may stand for missing instances
+  auto form = std::make_unique<SheetForm>();
+  const std::size_t halves = sheet_halves(cols, terms_of(precision_));
+  form->memory = allocate(halves * sizeof(Half) + cols * sizeof(float));
+  form->sheets = static_cast<Half*>(form->memory.get());
+  form->sums = reinterpret_cast<float*>(form->sheets + halves);
+  form->most = cols;
+  return form;
+}
+
 void CudaOps::stream_forward(std::span<const ForwardJob<float>> list) const {
-  const int terms = precision_ == Precision::f32 ? 3 : 1;
-  std::size_t most = 0, halves = 0, made_halves = 0, tiles = 0;
+  const int terms = terms_of(precision_);
+  std::size_t most = 0, halves = 0, tiles = 0;
   for (const auto& j : list) most = std::max(most, j.X.rows);
   if (most == 0) return;
   const int row_tiles = row_tiles_for(most), rows = row_tiles * 16;
   for (const auto& j : list) {
-    halves += sheet_halves(int_of(j.X.cols), kDeep, rows, terms);
-    made_halves += sheet_halves(int_of(j.Y.cols), kDeep, rows, terms);
+    halves += sheet_halves(j.X.cols, terms);
     tiles += static_cast<std::size_t>(blocks_for(j.W.cols, kBroad));
   }
   auto* half = static_cast<Half*>(halves_.take(halves * sizeof(Half), stream_, true));
   auto* counter = static_cast<int*>(counters_.take(tiles * sizeof(int), stream_, true));
-  // Sheets that the forward before has made hold if nothing was launched since. A row that is no row of the batch may hold
-  // anything: it comes to nothing but itself.
-  const bool holds = made_at_ == launches && made_by_ == std::this_thread::get_id() && made_rows_ == rows;
-  const std::vector<Made> known = holds ? std::move(made_) : std::vector<Made>();
-  auto* to_make = static_cast<Half*>(made_halves_[made_side_ ^= 1].take(made_halves * sizeof(Half), stream_, true));
-  made_.clear();
   SheetJobs sheets{};
   Jobs<ForwardPart> parts{};
   Maps<1> maps;
   const Half* X = nullptr;
   const ForwardJob<float>* before = nullptr;
   for (const auto& j : list) {
+    auto* const made = static_cast<SheetForm*>(j.Y_form);
+    forget(made);
     if (j.X.rows == 0) continue;
-    if (before == nullptr || before->X.data != j.X.data || before->X.rows != j.X.rows) {  // channels read the same rows
-      const auto at = std::find_if(known.begin(), known.end(), [&](const Made& m) {
-        return m.data == j.X.data && m.rows == j.X.rows && m.cols == j.X.cols;
-      });
-      if (at != known.end()) {
-        X = static_cast<const Half*>(at->sheets);
-      } else {
-        const SheetJob sheet{j.X.data, half,  int_of(j.X.rows), int_of(j.X.cols), int_of(j.X.stride), rows,
-                             kDeep,    terms, Order::plain};
-        add_job(sheets, sheet, sheet_blocks(sheet));
-        X = half;
-        half += sheet_halves(int_of(j.X.cols), kDeep, rows, terms);
-      }
-    }
+    if (before == nullptr || before->X.data != j.X.data || before->X.rows != j.X.rows)  // channels read the same rows
+      X = sheets_for(j.X, j.X_form, kDeep, terms, Order::plain, half, sheets);
     before = &j;
-    made_.push_back({j.Y.data, j.Y.rows, j.Y.cols, to_make});
+    if (made != nullptr) made->hold(j.Y, kDeep);
     const ForwardPart part{X,
-                           to_make,
+                           made != nullptr ? made->sheets : nullptr,
                            j.W.data,
                            j.b.data,
                            j.Y.data,
@@ -120,7 +126,6 @@ void CudaOps::stream_forward(std::span<const ForwardJob<float>> list) const {
                            even(j.Y),
                            drop_of(j.dropout, j.draws),
                            counter};
-    to_make += sheet_halves(int_of(j.Y.cols), kDeep, rows, terms);
     counter += blocks_for(j.W.cols, kBroad);
     maps.map[parts.count][0] = weights_map(j.W);
     add_job(parts, part, part.span * blocks_for(j.W.cols, kBroad));
@@ -139,20 +144,17 @@ void CudaOps::stream_forward(std::span<const ForwardJob<float>> list) const {
     go.template operator()<6>();
   else
     go.template operator()<8>();
-  made_at_ = launches;
-  made_by_ = std::this_thread::get_id();
-  made_rows_ = rows;
 }
 
 void CudaOps::stream_backward(std::span<const BackwardJob<float>> list, const UpdateRule& rule) const {
-  const int terms = precision_ == Precision::f32 ? 3 : 1;
+  const int terms = terms_of(precision_);
   const bool mean = !list.front().W.mean.empty(), second = rule.optimiser != Optimiser::sgd;
   const int planes = 2 + (second ? 1 : 0) + (mean ? 1 : 0), width = planes == 2 && terms == 1 ? 64 : 32;
   std::size_t most = 0, halves = 0, owners = 0;
   for (const auto& j : list) most = std::max(most, j.dY.rows);
   const int row_tiles = row_tiles_for(most), rows = row_tiles * 16;
   for (const auto& j : list) {
-    halves += sheet_halves(int_of(j.X.cols), kOwned, rows, terms) + sheet_halves(int_of(j.dY.cols), width, rows, terms);
+    halves += sheet_halves(j.X.cols, terms) + sheet_halves(j.dY.cols, terms);
     owners += static_cast<std::size_t>(blocks_for(j.W.value.rows, kOwned));
   }
   auto* half = static_cast<Half*>(halves_.take(halves * sizeof(Half), stream_, true));
@@ -163,22 +165,24 @@ void CudaOps::stream_backward(std::span<const BackwardJob<float>> list, const Up
   const Half* X = nullptr;
   const BackwardJob<float>* before = nullptr;
   for (const auto& j : list) {
-    const auto cut = [&](const MatrixView<const float>& from, int wide, Order order) {
-      const SheetJob sheet{from.data, half, int_of(from.rows), int_of(from.cols), int_of(from.stride), rows, wide, terms,
-                           order};
-      add_job(sheets, sheet, sheet_blocks(sheet));
-      const Half* to = half;
-      half += sheet_halves(int_of(from.cols), wide, rows, terms);
-      return to;
-    };
-    if (before == nullptr || before->X.data != j.X.data || before->X.rows != j.X.rows) X = cut(j.X, kOwned, Order::rows);
+    if (before == nullptr || before->X.data != j.X.data || before->X.rows != j.X.rows)
+      X = sheets_for(j.X, j.X_form, kDeep, terms, Order::plain, half, sheets);
     before = &j;
     const int own = blocks_for(j.W.value.rows, kOwned);
+    const auto* const told = static_cast<const SheetForm*>(j.dY_form);
+    const bool known = told != nullptr && told->holds(j.dY, width);
+    const Half* const dY = sheets_for(j.dY, j.dY_form, width, terms, Order::columns, half, sheets);
+    auto* const made = j.dX.empty() ? nullptr : static_cast<SheetForm*>(j.dX_form);
+    if (made != nullptr) made->hold(j.dX, width);
     const BackwardPart part{X,
-                            cut(j.dY, width, Order::columns),
+                            dY,
+                            made != nullptr ? made->sheets : nullptr,
+                            made != nullptr ? made->sums : nullptr,
+                            known ? told->sums : nullptr,
                             j.X.data,
                             j.dX.empty() ? nullptr : j.dX.data,
                             learned(j.W, rule),
+                            learned(j.b, rule),
                             int_of(j.X.stride),
                             int_of(j.dX.stride),
                             int_of(j.dY.rows),
@@ -193,6 +197,7 @@ void CudaOps::stream_backward(std::span<const BackwardJob<float>> list, const Up
                             counter};
     counter += own;
     add_job(parts, part, own * part.span);
+    if (known) continue;
     const BiasJob bias = bias_job(j, rule);
     add_job(biases, bias, bias_blocks(bias));
   }

@@ -18,7 +18,7 @@ namespace lacuna::cuda {
 constexpr int kComputing = 256, kStreamThreads = kComputing + 32;  // the last warp loads
 constexpr int kBarriers = 32;                                      // places at the end of shared memory
 constexpr int kStreamMemory = 227 << 10;                           // bytes of shared memory of a block
-constexpr int kSheetPad = 8;                                       // halves after each row of a sheet
+constexpr int kSheetRows = 128;                                    // places for rows in a sheet
 
 // Weights come in boxes of 64 rows and 32 columns; 16 bytes of a row are where swizzled() says, so that lanes that read
 // different rows meet different banks.
@@ -32,8 +32,17 @@ struct alignas(64) Maps {
   CUtensorMap map[kMostJobs][planes];
 };
 
-// A part of a matrix in bf16 as it lies in scratch and in shared memory: `rows` rows of `width` columns, padded.
-constexpr int sheet_bytes(int rows, int width) { return rows * (width + kSheetPad) * 2; }
+// Forward a unit is kDeep rows and kBroad columns of W.
+constexpr int kDeep = 64, kBroad = 128;
+
+// A sheet is a part of a matrix in bf16, as it lies in memory and in shared memory: places for kSheetRows rows of 32 or 64
+// columns. Eight of them are where sheet_at() says, so that eight rows that are read at once meet different banks. Rows up to
+// the next multiple of 16 and columns up to the sheet's end are zeros, the other rows may hold anything.
+__host__ __device__ constexpr int sheet_at(int width, int row, int col) {
+  const int turn = width == 64 ? row & 7 : row >> 1 & 3;
+  return row * width + ((col / 8 ^ turn) * 8) + col % 8;
+}
+__host__ __device__ constexpr int padded(int rows) { return (rows + 15) / 16 * 16; }
 
 // Kernels have no body on older devices, where nobody calls them.
 #define LACUNA_STREAMS (!defined(__CUDA_ARCH__) || __CUDA_ARCH__ >= 900)
@@ -70,6 +79,20 @@ __device__ inline void load_box(void* to, const CUtensorMap* map, int row, int c
       "l"(map), "r"(col), "r"(row), "r"(shared_address(barrier))
       : "memory");
 }
+__device__ inline void store_box(const CUtensorMap* map, int row, int col, const void* from) {
+  asm volatile("cp.async.bulk.tensor.2d.global.shared::cta.tile.bulk_group [%0, {%1, %2}], [%3];\n" ::"l"(map), "r"(col), "r"(row),
+               "r"(shared_address(from))
+               : "memory");
+}
+__device__ inline void end_stores() { asm volatile("cp.async.bulk.commit_group;\n" ::: "memory"); }
+// Until all but so many groups of stores have been read from shared memory; until all are done.
+template <int most>
+__device__ inline void wait_for_stores_read() {
+  asm volatile("cp.async.bulk.wait_group.read %0;\n" ::"n"(most) : "memory");
+}
+__device__ inline void wait_for_stores() { asm volatile("cp.async.bulk.wait_group 0;\n" ::: "memory"); }
+// What threads wrote to shared memory, to those who copy it from there.
+__device__ inline void show_to_copies() { asm volatile("fence.proxy.async.shared::cta;\n" ::: "memory"); }
 // 16 bytes and multiples; the barrier counts them when they are there.
 __device__ inline void load_bulk(void* to, const void* from, int bytes, std::uint64_t* barrier) {
   asm volatile(
@@ -98,22 +121,50 @@ __device__ inline int owner_of(int unit, int blocks, int units) {
 inline int blocks_of(int places, int end, int multiprocessors) {
   return std::max(1, std::min(multiprocessors, places / (end + 1)));
 }
-// Where the units of a share lie. `length` of a job are the units of a sum, `span` those and the places behind.
+// Goes through the units of a share. `length` of a job are the units of a sum, `span` those and the places behind, which it
+// leaves out. Divisions and searches are for the first one only: the warp that loads has no time for them.
 template <class Part>
-struct Place {
-  int sum, unit;  // number of the sum in its job, and of the unit in the sum
-  const Part& job;
-  __device__ Place(const Jobs<Part>& jobs, int at) : job(jobs.find(at)) {
-    sum = at / job.span;
-    unit = at % job.span;
+struct Cursor {
+  const Jobs<Part>& jobs;
+  int at, end;         // the place of the unit, and where the share ends
+  int job, sum, unit;  // number of the job, of the sum in it, and of the unit in the sum
+  __device__ Cursor(const Jobs<Part>& all, int begin, int end) : jobs(all), at(begin), end(end), job(0) {
+    while (job + 1 < jobs.count && at >= jobs.first[job + 1]) ++job;
+    sum = (at - jobs.first[job]) / part().span;
+    unit = (at - jobs.first[job]) % part().span;
+    if (unit >= part().length) next_sum();
   }
-  __device__ bool holds() const { return unit < job.length; }
+  __device__ const Part& part() const { return jobs.job[job]; }
+  __device__ bool over() const { return at >= end; }
+  __device__ int sum_begin() const { return at - unit; }
+  __device__ void next() {
+    ++at;
+    if (++unit == part().length) next_sum();
+  }
+  __device__ void next_sum() {  // from any place of a sum
+    at += part().span - unit;
+    unit = 0;
+    ++sum;
+    if (at < jobs.first[job + 1] || job + 1 == jobs.count) return;
+    ++job;
+    sum = 0;
+  }
 };
+
+// The same from sum to sum, for those who have few registers: from a place to the first unit there or behind, and the number
+// of its job; -1: there is none before `end`.
 template <class Part>
-__device__ inline int next_unit(const Jobs<Part>& jobs, int at, int end) {
-  if (at >= end) return end;
-  const Place<Part> place(jobs, at);
-  return place.holds() ? at : at - place.unit + place.job.span;
+__device__ inline int first_unit(const Jobs<Part>& jobs, int& at, int end) {
+  int job = 0;
+  const auto find = [&] {
+    while (job + 1 < jobs.count && at >= jobs.first[job + 1]) ++job;
+  };
+  find();
+  if (const int unit = (at - jobs.first[job]) % jobs.job[job].span; unit >= jobs.job[job].length) {
+    at += jobs.job[job].span - unit;
+    find();
+  }
+  return at < end ? job : -1;
 }
 
 // A sum of several blocks over units [begin, end). A block has two places for parts: one for a sum that began before

@@ -8,17 +8,19 @@
 namespace lacuna::cuda {
 
 constexpr int kTileThreads = 256;
-constexpr int kPad = 128;  // columns of a sheet are a multiple of this, rows of 16
+constexpr int kPad = 128;      // columns of a sheet are a multiple of this, rows of 16
+constexpr int kSheetPad = 8;  // halves after each row of it
 
 inline int round_up(int x, int unit) { return (x + unit - 1) / unit * unit; }
 
 // All of a matrix as one sheet.
 inline SheetJob whole_sheet(const MatrixView<const float>& from, Half* to, int rows) {
-  return {from.data, to, int_of(from.rows), int_of(from.cols), int_of(from.stride), round_up(rows, 16),
-          round_up(int_of(from.cols), kPad), 1, Order::plain};
+  const int width = round_up(int_of(from.cols), kPad);
+  return {from.data, to, int_of(from.rows), int_of(from.cols), int_of(from.stride), round_up(rows, 16), width, 1,
+          width + kSheetPad, Order::plain};
 }
 inline std::size_t whole_sheet_halves(const MatrixView<const float>& from, int rows) {
-  return sheet_halves(int_of(from.cols), round_up(int_of(from.cols), kPad), round_up(rows, 16), 1);
+  return static_cast<std::size_t>(round_up(rows, 16)) * static_cast<std::size_t>(round_up(int_of(from.cols), kPad) + kSheetPad);
 }
 
 __device__ inline void copy_async16(void* to, const void* from, int bytes) {  // the rest of 16 is zeroed

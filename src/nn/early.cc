@@ -74,7 +74,7 @@ void EarlyNetwork<T>::reserve(std::size_t rows) {
   m.slots.resize(rows);
   std::iota(m.slots.begin(), m.slots.end(), 0);
   m.X = Buffer<T>(engine, stack, columns_);
-  m.encoder = encoder_.memory(engine, stack);
+  m.encoder = encoder_.memory(*ops_, stack);
   for (auto* matrix : {&m.U, &m.S, &m.Z, &m.dZ}) *matrix = EngineMatrix<T>(engine, stack, embedding_);
   m.saved = EngineMatrix<T>(engine, stack, 2);
   for (auto* matrix : {&m.logits, &m.dlogits}) *matrix = EngineMatrix<T>(engine, stack, shape_.labels);

@@ -80,10 +80,12 @@ void Chain<T>::initialise(const Ops<T>& ops, Parameters<T>& parameters, std::uin
 }
 
 template <class T>
-ChainMemory<T> Chain<T>::memory(const Engine& engine, std::size_t rows) const {
+ChainMemory<T> Chain<T>::memory(const Ops<T>& ops, std::size_t rows) const {
   ChainMemory<T> memory;
-  for (std::size_t l = 0; l + 1 < linears_.size(); ++l)
-    memory.hidden.emplace_back(engine, rows, linears_[l].out);
+  for (std::size_t l = 0; l + 1 < linears_.size(); ++l) {
+    memory.hidden.emplace_back(ops, rows, linears_[l].out);
+    memory.forms.push_back(ops.step_form(rows, linears_[l].out));
+  }
   return memory;
 }
 
@@ -107,7 +109,8 @@ void forward(const Ops<T>& ops, const Parameters<T>& parameters, std::span<const
       const auto X = l == 0 ? c.X : std::as_const(c.memory->hidden[l - 1]).take(c.Y.rows, linear.in);
       auto& job = jobs.emplace_back(
           linear.forward(parameters, X, !last, last ? c.Y : c.memory->hidden[l].take(c.Y.rows, linear.out)));
-      if (l == 0) job.X_form = c.X_form;
+      job.X_form = l == 0 ? c.X_form : c.memory->forms[l - 1].get();
+      if (!last) job.Y_form = c.memory->forms[l].get();
       if (last || dropout == 0) continue;
       job.dropout = dropout;
       job.draws = {draws.seed, draws.step, c.chain->layer_id(l), c.rows};
@@ -128,14 +131,19 @@ void backward(const Ops<T>& ops, Parameters<T>& parameters, std::span<const Chai
       // Layer l reads its gradient from one buffer and leaves the next layer's in the other.
       const MatrixView<const T> dY =
           l + 1 == depth ? c.dY : std::as_const(c.scratch->buffers[(l + 1) % 2]).take(rows, linear.out);
+      const Form* const dY_form = l + 1 == depth ? nullptr : c.scratch->gradients[(l + 1) % 2].get();
       if (l == 0) {
-        jobs.push_back(linear.backward(parameters, c.X, dY, false, c.dX));
-        jobs.back().X_form = c.X_form;
+        auto& job = jobs.emplace_back(linear.backward(parameters, c.X, dY, false, c.dX));
+        job.X_form = c.X_form;
+        job.dY_form = dY_form;
         continue;
       }
       auto& job =
           jobs.emplace_back(linear.backward(parameters, c.memory->hidden[l - 1].take(rows, linear.in), dY,
                                             true, c.scratch->buffers[l % 2].take(rows, linear.in)));
+      job.X_form = c.memory->forms[l - 1].get();
+      job.dY_form = dY_form;
+      job.dX_form = c.scratch->gradients[l % 2].get();
       job.dropout = dropout;
       job.dropped = c.dropped;
     }

@@ -58,16 +58,19 @@ class Buffer {
 // activations) alternate between. Buffers are as large as the largest batch; a step uses their top rows.
 template <class T>
 struct ChainMemory {
-  std::vector<Buffer<T>> hidden;  // (rows, width) per hidden layer, after ReLU and dropout
+  std::vector<Buffer<T>> hidden;   // (rows, width) per hidden layer, after ReLU and dropout
+  std::vector<FormPointer> forms;  // of the same
 };
 template <class T>
 struct PingPong {
   Buffer<T> buffers[2];
-  FormPointer forms[2];  // of what they hold in predictions
+  FormPointer forms[2];     // of what they hold in predictions
+  FormPointer gradients[2];  // and in steps
   PingPong() = default;
   PingPong(const Ops<T>& ops, std::size_t rows, std::size_t cols) {
     for (auto& buffer : buffers) buffer = Buffer<T>(ops, rows, cols);
     for (auto& form : forms) form = ops.input_form(rows, cols);
+    for (auto& form : gradients) form = ops.step_form(rows, cols);
   }
 };
 
@@ -79,7 +82,7 @@ class Chain {
   void add(Parameters<T>& parameters, const std::string& name, const std::vector<std::size_t>& widths,
            bool for_prediction, std::uint32_t first_layer_id);
   void initialise(const Ops<T>& ops, Parameters<T>& parameters, std::uint64_t seed) const;
-  ChainMemory<T> memory(const Engine& engine, std::size_t rows) const;
+  ChainMemory<T> memory(const Ops<T>& ops, std::size_t rows) const;
   std::size_t widest() const;
   std::size_t depth() const { return linears_.size(); }
   const Linear<T>& linear(std::size_t l) const { return linears_[l]; }

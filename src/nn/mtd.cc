@@ -209,15 +209,17 @@ void MtdNetwork<T>::reserve(std::size_t rows) {
     for (std::size_t c = 0; c < channels(); ++c) {
       const Chain<T>& chain = views_[v].encoders[c];
       const bool encodes = division_.mine(encoder(v, c)), used = encodes || (c == 0 && decodes_here(v));
-      m.encoders[v].push_back(encodes ? chain.memory(engine, rows + 1) : ChainMemory<T>());
+      m.encoders[v].push_back(encodes ? chain.memory(*ops_, rows + 1) : ChainMemory<T>());
       const std::size_t widest =
           std::max({embedding_, chain.widest(), decodes() ? views_[v].decoder.widest() : 0});
-      for (auto& buffer : m.scratch.emplace_back().buffers)
-        buffer = Buffer<T>(engine, used ? rows + 1 : 0, widest);
+      PingPong<T>& scratch = m.scratch.emplace_back();
+      for (auto& buffer : scratch.buffers) buffer = Buffer<T>(engine, used ? rows + 1 : 0, widest);
+      for (auto& form : scratch.gradients)
+        if (used) form = ops_->step_form(rows + 1, widest);
     }
     if (!decodes()) continue;
     const std::size_t decoded = decodes_here(v) ? rows : 0;
-    m.decoders.push_back(decodes_here(v) ? views_[v].decoder.memory(engine, rows) : ChainMemory<T>());
+    m.decoders.push_back(decodes_here(v) ? views_[v].decoder.memory(*ops_, rows) : ChainMemory<T>());
     for (auto* buffers : {&m.reconstruction, &m.target})
       buffers->emplace_back(engine, decoded, shape_.columns[v]);
   }
@@ -302,9 +304,9 @@ void MtdNetwork<T>::plan(const Batch& batch) {
     block.rows_piece = m.parcel.put(std::span<const std::uint32_t>(block.rows));
     block.fragments_piece = m.parcel.put(std::span<const Fragment>(block.fragments));
     target.rows_piece = m.parcel.put(std::span<const std::uint32_t>(target.rows));
-    if (reads_here(v) && m.X_forms[v] == nullptr && !items.background(v).empty() &&
-        end_norm_ != EndNorm::batch_noise)
-      m.X_forms[v] = ops_->input_form(m.capacity + 1, shape_.columns[v]);
+    if (reads_here(v) && m.X_forms[v] == nullptr && end_norm_ != EndNorm::batch_noise)
+      m.X_forms[v] = items.background(v).empty() ? ops_->step_form(m.capacity + 1, shape_.columns[v])
+                                                 : ops_->input_form(m.capacity + 1, shape_.columns[v]);
   }
   m.parcel.send(*ops_);
 }

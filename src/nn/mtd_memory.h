@@ -48,7 +48,7 @@ struct MtdNetwork<T>::Memory {
   std::vector<Buffer<T>> X;                           // per view (b + 1, d_v): X'
   std::vector<EngineMatrix<float>> noise;             // per view (b, d_v), where missing instances are noise
   std::vector<std::uint32_t> noise_rows;              // 0 .. b - 1
-  std::vector<FormPointer> X_forms;                   // per view, where it has a background
+  std::vector<FormPointer> X_forms;                   // per view: of X
   std::vector<std::vector<ChainMemory<T>>> encoders;  // per view and channel
   EngineMatrix<T> U[2], S[2], dS[2], saved[2];               // per channel, stacks: before and after the norm
   EngineMatrix<T> mean[2], dmean[2];                         // per channel (b, d_e): S̄, Ō

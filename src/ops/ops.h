@@ -120,7 +120,8 @@ struct ForwardJob {
   double dropout = 0;  // of the first draws.rows.size() rows
   Draws draws = {};
   MatrixView<T> Y = {};
-  Form* Y_form = nullptr;  // given where only a forward reads Y, with this form: Y itself may stay unwritten
+  // From input_form() where only a forward reads Y, with this form: Y itself may stay unwritten. From step_form() beside Y.
+  Form* Y_form = nullptr;
 };
 
 // dX = (dY Wᵀ) ⊙ [X > 0 if mask_by_input], times what dropout scaled the kept ones of X by in its first
@@ -130,11 +131,13 @@ struct BackwardJob {
   MatrixView<const T> X;
   const Form* X_form = nullptr;
   MatrixView<const T> dY;
+  const Form* dY_form = nullptr;  // from step_form(), the dX_form of the job that wrote dY
   bool mask_by_input = false;  // X is the output of a ReLU
   double dropout = 0;          // and of a dropout after that; only together with mask_by_input
   std::size_t dropped = 0;
   ParameterView<T> W, b;
   MatrixView<T> dX = {};
+  Form* dX_form = nullptr;  // from step_form(), beside dX
 };
 
 template <class T>
@@ -183,6 +186,8 @@ class Ops : public Engine {
   // ---- forms ----
   virtual FormPointer input_form(std::size_t rows, std::size_t cols) const = 0;  // at most so many
   virtual FormPointer settle(Input W) const = 0;  // of weights that no longer change
+  // Of what layers hand to each other in a step, beside the matrix itself, which nobody but they may write.
+  virtual FormPointer step_form(std::size_t, std::size_t) const { return nullptr; }
 
   // ---- rows ----
   virtual void gather(std::span<const GatherJob<T>> jobs) const = 0;
