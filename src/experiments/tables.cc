@@ -156,14 +156,14 @@ std::string ResultTable::csv() const {
     out += (j ? "," : "") + csv_field(header[j]);
     if (spread[j]) out += "," + csv_field(header[j] + " sd");
   }
-  for (const auto& [name, value] : origin) out += "," + csv_field(name);
+  for (const auto& [key, value] : origin) out += "," + csv_field(key);
   out += "\n";
   for (const auto& row : rows) {
     for (std::size_t j = 0; j < row.size(); ++j) {
       out += (j ? "," : "") + csv_number(row[j]);
       if (spread[j]) out += std::isfinite(row[j].deviation) ? fmt::format(",{}", row[j].deviation) : ",";
     }
-    for (const auto& [name, value] : origin) out += "," + csv_field(value);
+    for (const auto& [key, value] : origin) out += "," + csv_field(value);
     out += "\n";
   }
   return out;
