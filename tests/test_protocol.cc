@@ -51,7 +51,7 @@ TEST(Protocol, RowsWithoutAViewAreNotLearnedFrom) {
   MaskOptions mask;
   mask.repeats = 2;
   const Folds folds = make_folds(data, mask);
-  const auto rows = learning_rows(data, folds, 1);
+  const auto rows = learning_rows(data, folds, 1, Protocol::strict);
   EXPECT_LT(rows.learn.rows.size(), folds.train_rows());
   for (const auto i : rows.learn.rows) EXPECT_LT(i, 91u);
   for (const auto i : rows.val.rows) EXPECT_LT(i, 91u);
@@ -101,7 +101,7 @@ TEST(Protocol, StrictNeverLeaksWhateverTheSettingsSay) {
 }
 
 TEST(Protocol, NamesAndWarnings) {
-  EXPECT_EQ(protocol_names(), (std::vector<std::string>{"strict", "authors"}));
+  EXPECT_EQ(protocol_names(), (std::vector<std::string>{"strict", "transductive", "authors"}));
   EXPECT_STREQ(protocol_name(Protocol::strict), "strict");
   EXPECT_STREQ(protocol_name(Protocol::authors), "authors");
   EXPECT_EQ(protocol_from_name("strict"), Protocol::strict);
@@ -111,8 +111,9 @@ TEST(Protocol, NamesAndWarnings) {
     FAIL() << "an unknown name was taken";
   } catch (const Error& error) {
     EXPECT_EQ(error.code(), Exit::usage);
-    EXPECT_STREQ(error.what(),
-                 "there is no protocol 'author'; did you mean 'authors'? (there are strict, authors)");
+    EXPECT_STREQ(
+        error.what(),
+        "there is no protocol 'author'; did you mean 'authors'? (there are strict, transductive, authors)");
   }
   EXPECT_STREQ(protocol_warning(Protocol::strict), "");
   EXPECT_NE(std::string(protocol_warning(Protocol::authors)).find("leaks"), std::string::npos);

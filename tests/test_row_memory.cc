@@ -83,7 +83,9 @@ Matrix<double> by_definition(const Items& train, const Items& items, double shar
     std::vector<double> near;
     for (std::size_t j = 0; j < train.rows(); ++j) {
       const auto other = direction(train.X[0].row(j));
-      near.push_back(std::exp(sharpness * (std::inner_product(r.begin(), r.end(), other.begin(), 0.) - 1)));
+      const bool votes = std::ranges::any_of(train.G.row(j), [](std::uint8_t known) { return known != 0; });
+      near.push_back(
+          votes ? std::exp(sharpness * (std::inner_product(r.begin(), r.end(), other.begin(), 0.) - 1)) : 0.);
     }
     const double total = std::reduce(near.begin(), near.end()), prior = old ? .3 : std::ranges::max(near);
     for (std::size_t l = 0; l < kLabels; ++l) {
@@ -184,7 +186,9 @@ struct Listening : FitContext {
 };
 
 TEST(RowMemory, KeepsAPartOfTooManyRowsAndSaysSo) {
-  const Items train = transparent_items(90, 1), items = transparent_items(40, 2);
+  Items train = transparent_items(90, 1);
+  const Items items = transparent_items(40, 2);
+  for (std::size_t i = 0; i < 90; ++i) train.G(i, 0) = 1;  // otherwise a row without known labels has no vote
   MemoryOptions options = with_weight("1");
   const auto fit = [&](std::int64_t rows, std::uint64_t seed, std::size_t remarks) {
     options.rows = rows;

@@ -262,6 +262,10 @@ void check_flags(const CompleteFlags& flags) {
     fail(Exit::usage, "--resume has no effect: {} is not a file, so there are no parts next to it", flags.out);
   if (flags.json && stream)
     fail(Exit::usage, "--json and the labels would both go to standard output; name a file for the labels");
+  if (flags.learning.source.protocol == "transductive")
+    fail(Exit::usage,
+         "--protocol transductive has no effect: lacuna complete judges every row by a model of the other "
+         "rows, whatever part of the fold it is in");
   if (flags.learning.hold_out == 0)
     fail(Exit::usage, "--hold-out 0: probabilities are calibrated on rows that are held out; name a share");
   if (!stream) check_writable(flags.out);

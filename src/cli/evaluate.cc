@@ -166,7 +166,7 @@ void Outcome::write_page(const std::string& command) const {
   page.ceiling = ceiling_sentence(truth);
   page.metrics_part = source.has_folds() ? flags.part : "scored";
   if (source.has_folds()) page.facts.emplace_back("protocol", flags.source.protocol);
-  if (source.protocol() == Protocol::authors)
+  if (source.protocol() != Protocol::strict)
     page.caution = fmt::format("Mind: {}.", protocol_warning(source.protocol()));
   page.details = prediction_details(scores, truth, yes, names, probabilities);
   write_model_report(page, flags.report);
@@ -192,8 +192,7 @@ nlohmann::json Outcome::document() const {
     document["fold"] = flags.source.fold;
     document["part"] = flags.part;
     document["protocol"] = flags.source.protocol;
-    if (const std::string warning = protocol_warning(source.protocol()); !warning.empty())
-      document["leaks"] = warning;
+    if (source.protocol() == Protocol::authors) document["leaks"] = protocol_warning(source.protocol());
   }
   if (flags.per_label) {
     auto& list = document["per_label"] = nlohmann::json::array();

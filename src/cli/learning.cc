@@ -138,7 +138,12 @@ Model parse_learning(LearningFlags& flags, Options& options, const Arguments& ar
   parse_or_help(options, arguments, help.verb, help.about + "\n\n" + presets_text(), help.examples);
   for (const auto& [name, value] : settings(flags.set, "set"))
     model.options().set(name, value, "method " + method);
-  apply_protocol(protocol_from_name(flags.source.protocol), model.options());
+  const Protocol protocol = protocol_from_name(flags.source.protocol);
+  if (protocol == Protocol::transductive && flags.source.folds.empty())
+    fail(Exit::usage,
+         "--protocol transductive needs --folds, which say what is scored; without them rows whose labels "
+         "are all unknown take part by their views as they are: add the items to the data with empty labels");
+  apply_protocol(protocol, model);
   flags.preset = model.preset();
   if (flags.print_config) {
     std::fputs(config_text(options, kNotInConfig).c_str(), stdout);
@@ -152,7 +157,7 @@ Model parse_learning(LearningFlags& flags, Options& options, const Arguments& ar
 LearningRows rows_to_learn(const LearningFlags& flags, const Source& source) {
   if (const std::string warning = protocol_warning(source.protocol()); !warning.empty()) tell("", {warning});
   LearningRows rows = source.has_folds()
-                          ? learning_rows(source.data(), source.folds(), source.fold())
+                          ? learning_rows(source.data(), source.folds(), source.fold(), source.protocol())
                           : learning_rows(select_all(source.data()), flags.hold_out, flags.seed);
   if (rows.without_view > 0)
     tell(flags.source.path,

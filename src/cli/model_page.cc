@@ -58,6 +58,14 @@ nlohmann::json floor_metrics(const Selection& learn, const Selection& val, const
   return metrics_json(evaluate(scores, truth, floor.decide(scores)));
 }
 
+std::string rows_words(const nlohmann::json& rows) {
+  const std::string words =
+      fmt::format("{} for training, {} for validation", rows["train"].dump(), rows["val"].dump());
+  if (!rows.contains("unlabelled")) return words;
+  return fmt::format("{}; the views of {} that will be scored took part in training", words,
+                     rows["unlabelled"].dump());
+}
+
 // Everything that is measured on the validation rows, with one rule for decisions.
 void describe_validation(const Model& model, const Selection& learn, const Selection& val,
                          ModelReport& page) {
@@ -99,20 +107,20 @@ void write_model_page(const std::string& path, const TrainingFacts& facts, const
   ModelReport page;
   page.title = fmt::format("{} on {}", traits.title, val.data->name);
   page.command = facts.command;
-  page.facts = {
-      {"model", document["model"].get<std::string>()},
-      {"method", traits.title + (model.preset().empty() ? "" : ", preset " + model.preset())},
-      {"data", facts.data},
-      {"rows", fmt::format("{} for training, {} for validation", learn.rows.size(), val.rows.size())},
-      {"labels", fmt::format("{}; {} of the training ones are unknown", learn.data->label_count(),
-                             percent(unknown_share(learn)))},
-      {"protocol",
-       document["protocol"].get<std::string>() + (model.notes().contains("leaks") ? ", which leaks" : "")},
-      {"seed", document["seed"].dump()},
-      {"parameters", count_text(model.method().parameters())},
-      {"base of the effects of views", base_of(model, {}) == Base::prior ? "the label frequencies in training"
-                                                                      : "the model's output without views"},
-      {"time", duration_text(document["seconds"])}};
+  page.facts = {{"model", document["model"].get<std::string>()},
+                {"method", traits.title + (model.preset().empty() ? "" : ", preset " + model.preset())},
+                {"data", facts.data},
+                {"rows", rows_words(document["rows"])},
+                {"labels", fmt::format("{}; {} of the training ones are unknown", learn.data->label_count(),
+                                       percent(unknown_share(learn)))},
+                {"protocol", document["protocol"].get<std::string>() +
+                                 (model.notes().contains("leaks") ? ", which leaks" : "")},
+                {"seed", document["seed"].dump()},
+                {"parameters", count_text(model.method().parameters())},
+                {"base of the effects of views", base_of(model, {}) == Base::prior
+                                                     ? "the label frequencies in training"
+                                                     : "the model's output without views"},
+                {"time", duration_text(document["seconds"])}};
   for (std::size_t v = 0; v < learn.data->views.size(); ++v)
     page.views.push_back({learn.data->views[v].name, learn.data->views[v].columns(), missing_share(learn, v),
                           missing_share(val, v)});

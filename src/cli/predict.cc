@@ -230,6 +230,10 @@ PredictTally predict_file(const PredictFlags& flags, const Model& model, const R
     tell(flags.source.path,
          {fmt::format("single empty cells are filled by --empty {}, in training by --empty {}", empty,
                       filled)});
+  if (const auto protocol = notes.is_object() ? notes.value("protocol", "") : "";
+      !flags.quiet && source.has_folds() && !protocol.empty() && protocol != source_flags.protocol)
+    tell(flags.model,
+         {fmt::format("was trained by protocol {0}: give --protocol {0}, here and to evaluate", protocol)});
   const Selection selection = source.part(part_from_name(flags.part));
   if (flags.known_labels && selection.fold != nullptr && !selection.hide_labels)
     fail(Exit::usage,
@@ -256,13 +260,11 @@ int predict(const Arguments& arguments) {
       options, arguments, "predict",
       "Scores items with a trained model: a data set, or JSON lines, CSV or TSV from a pipe. Views may be "
       "missing; present ones are matched by name.",
-      "  lacuna predict photos.safetensors new.npz --out scores.csv\n"
-      "  lacuna predict photos.safetensors new.npz --top 5 --calibrated --out tags.csv\n"
-      "  lacuna predict photos.safetensors - --out - --top 5 < items.jsonl\n"
-      "  lacuna predict photos.safetensors new.npz --out - --format long | head\n"
-      "  lacuna predict photos.safetensors tagged.csv --tags-column tags --known-labels --top 5 --out "
-      "more.csv\n"
-      "  lacuna predict m.safetensors corel5k.mat --folds folds.mat --fold 0 --part test --out scores.npy\n");
+      "  lacuna predict photos.safetensors new.npz --out scores.csv\n  lacuna predict photos.safetensors "
+      "new.npz --top 5 --calibrated --out tags.csv\n  lacuna predict photos.safetensors - --out - --top 5 "
+      "< items.jsonl\n  lacuna predict photos.safetensors new.npz --out - --format long | head\n  lacuna "
+      "predict photos.safetensors tagged.csv --tags-column tags --known-labels --top 5 --out more.csv\n  "
+      "lacuna predict m.safetensors corel5k.mat --folds folds.mat --fold 0 --part test --out scores.npy\n");
   check_flags(flags, options);
   if (flags.from_stream() && !ranks.alone())
     fail(Exit::usage,

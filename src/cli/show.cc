@@ -140,9 +140,13 @@ void print_card(const json& card, const ShowFlags& flags) {
   if (!card["label_links"].is_null()) line("known labels", links_text(card["label_links"]));
   line("written by", card["version"].is_null() ? "a version before 0.2" : "lacuna " + words(card["version"]));
   line("date", words(card["date"]) + (card["date_from"] == "file" ? " (time of the file)" : ""));
-  line("trained on",
-       fmt::format("{}, {} rows, seed {}", words(training.value("data", json())),
-                   words(training.value("rows", json())), words(training.value("seed", json()))));
+  line("trained on", fmt::format("{}, {} rows{}, seed {}", words(training.value("data", json())),
+                                 words(training.value("rows", json())),
+                                 training.contains("unlabelled_rows")
+                                     ? fmt::format(" and the views of {} more that were to be scored",
+                                                   words(training["unlabelled_rows"]))
+                                     : "",
+                                 words(training.value("seed", json()))));
   line("data hash", words(training.value("data_hash", json())));
   if (training.contains("folds"))
     line("folds",

@@ -23,8 +23,9 @@ void SourceFlags::declare(Options& options) {
   options.add("fold", fold, "which fold of the file, from 0").range(0, 1e6).metavar("K").needs("folds").common();
   options
       .add("protocol", protocol,
-           "strict, or authors: scaler fitted on all rows, and validation rows in the test part, as in the "
-           "program that MTD's authors released (it leaks)")
+           "strict; transductive: validation and test rows take part in training by their views alone; "
+           "authors: scaler fitted on all rows, and validation rows in the test part, as in the program "
+           "that MTD's authors released (it leaks)")
       .choices(protocol_names());
   read.declare(options);
 }

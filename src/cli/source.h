@@ -16,7 +16,7 @@ struct SourceFlags {
   ReadOptions read;
   std::string folds;  // a folds file; empty = the data's own gaps, all rows
   std::int64_t fold = 0;
-  std::string protocol = "strict";  // strict, authors
+  std::string protocol = "strict";  // of protocol_names()
 
   void declare(Options& options);
 };

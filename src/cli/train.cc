@@ -225,10 +225,12 @@ class TrainCommand {
 
   void tell() const {
     const auto [kept, epochs] = kept_epoch(run_.history());
-    fmt::print("{}: {} on {} of {}, {}, {}{}\n", flags_.out, model_.method().traits().title,
-               counted(rows_.learn.rows.size(), "row"), source_.data().name,
-               counted(model_.method().parameters(), "parameter"),
-               duration_text(steady_seconds() - begun_),
+    fmt::print("{}: {} on {} of {}{}, {}, {}{}\n", flags_.out, model_.method().traits().title,
+               counted(rows_.labelled(), "row"), source_.data().name,
+               rows_.unlabelled > 0 ? fmt::format(" and the views of {} that will be scored",
+                                                  counted(rows_.unlabelled, "more row"))
+                                    : "",
+               counted(model_.method().parameters(), "parameter"), duration_text(steady_seconds() - begun_),
                kept > 0 ? fmt::format(", epoch {} of {} kept", kept, epochs) : "");
     if (kept > 0 && 3 * kept < epochs)
       fmt::print("the best epoch came early: --patience 20 stops a training 20 epochs after its best\n");
@@ -249,9 +251,9 @@ class TrainCommand {
              {"data_hash", print_["data"]},
              {"seed", flags_.learning.seed},
              {"protocol", flags_.learning.source.protocol},
-             {"rows", rows_.learn.rows.size()}};
-    if (const std::string warning = protocol_warning(source_.protocol()); !warning.empty())
-      notes["leaks"] = warning;
+             {"rows", rows_.labelled()}};
+    if (rows_.unlabelled > 0) notes["unlabelled_rows"] = rows_.unlabelled;
+    if (source_.protocol() == Protocol::authors) notes["leaks"] = protocol_warning(source_.protocol());
     if (const auto date = source_date()) notes["date"] = *date;
     for (const char* key : {"folds", "fold", "hold-out"})
       if (print_.contains(key)) notes[key] = print_[key];
@@ -289,7 +291,7 @@ class TrainCommand {
         {"protocol", flags_.learning.source.protocol},
         {"seed", flags_.learning.seed},
         {"threads", threads()},
-        {"rows", {{"train", rows_.learn.rows.size()}, {"val", rows_.val.rows.size()}}},
+        {"rows", {{"train", rows_.labelled()}, {"val", rows_.val.rows.size()}}},
         {"parameters", model_.method().parameters()},
         {"options", model_.options().json()},
         {"metrics", model_.validation() ? metrics_json(*model_.validation()) : nlohmann::json::object()},
@@ -298,6 +300,7 @@ class TrainCommand {
         {"history", run_.history()},
         {"seconds", steady_seconds() - begun_},
         {"date", utc_text(std::time(nullptr))}};
+    if (rows_.unlabelled > 0) document["rows"]["unlabelled"] = rows_.unlabelled;
     if (!accounts_.empty()) document["ranks"] = accounts_json(accounts_);
     return document;
   }

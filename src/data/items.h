@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <map>
+#include <memory>
 #include <mutex>
 #include <span>
 #include <vector>
@@ -130,11 +131,14 @@ struct Selection {
   const Fold* fold = nullptr;       // null: the data's own gaps only
   std::vector<std::uint32_t> rows;  // positions in the data
   bool hide_labels = false;  // apply the fold's label mask (training rows); otherwise labels are complete
+  // 1 for every row of the data that takes part by its views alone: none of its labels is seen. Null: no such row.
+  std::shared_ptr<const std::vector<std::uint8_t>> unlabelled = {};
 
   bool has(std::size_t i, std::size_t v) const {
     return data->has(rows[i], v) && (fold == nullptr || fold->W(rows[i], v) != 0);
   }
   std::int8_t label(std::size_t i, std::size_t j) const {
+    if (unlabelled != nullptr && (*unlabelled)[rows[i]] != 0) return kUnknown;
     return hide_labels && fold != nullptr && fold->G(rows[i], j) == 0 ? kUnknown : data->labels(rows[i], j);
   }
 };

@@ -46,15 +46,14 @@ Counts count(const Selection& selection) {
 }  // namespace
 
 std::vector<std::string> check_learnable(const Selection& train, const Selection& val) {
-  constexpr std::size_t kFewRows = 50, kFewToSelect = 20;
+  constexpr std::size_t kFewRows = 50, kFewToSelect = 20, kManyBare = 10;  // the last: one row in so many
   const Dataset& data = *train.data;
   if (data.views.empty() || data.labels.empty()) return {};  // Model::fit says so
   const Counts learn = count(train);
   if (learn.rows == 0)
     fail(Exit::data,
-         "{}: nothing can be learned: of {} rows {} have a view and {} have known labels, but none has both; "
-         "do the "
-         "ids of views and labels agree, and are items rows (otherwise --transpose)?",
+         "{}: nothing can be learned: of {} rows {} have a view and {} have known labels, but none has "
+         "both; do the ids of views and labels agree, and are items rows (otherwise --transpose)?",
          data.name, train.rows.size(), learn.with_view, learn.labelled);
   std::vector<std::string> only_yes, only_no, told_apart;
   for (std::size_t j = 0; j < data.label_count(); ++j) {
@@ -82,9 +81,8 @@ std::vector<std::string> check_learnable(const Selection& train, const Selection
          data.label_count() == 1 ? "the label is" : fmt::format("all {} labels are", only_yes.size()));
   if (told_apart.empty())
     fail(Exit::data,
-         "{}: nothing can be learned: no row with a view has a known positive label (labels: {}); do the ids "
-         "of views "
-         "and labels agree, and is --label-code right?",
+         "{}: nothing can be learned: no row with a view has a known positive label (labels: {}); do the "
+         "ids of views and labels agree, and is --label-code right?",
          data.name, some(quoted(only_no), 5));
   std::vector<std::string> notes, absent;
   for (std::size_t v = 0; v < data.views.size(); ++v)
@@ -102,6 +100,11 @@ std::vector<std::string> check_learnable(const Selection& train, const Selection
   if (!only_no.empty())
     notes.push_back(fmt::format("{} of {} labels have no known positive and cannot be learned: {}",
                                 only_no.size(), data.label_count(), some(quoted(only_no), 5)));
+  if (const std::size_t bare = learn.with_view - learn.rows;
+      train.unlabelled == nullptr && kManyBare * bare >= learn.with_view)
+    notes.push_back(fmt::format(
+        "{} of {} training rows with a view have no known label: they take part by their views alone", bare,
+        learn.with_view));
   if (learn.rows < kFewRows)
     notes.push_back(
         fmt::format("only {} training rows with a view and a known label: expect poor results, and do not "

@@ -64,6 +64,7 @@ std::string hash_of(const Selection& selection) {
     hash.add(std::as_bytes(fold->W.row(row)));
     if (selection.hide_labels) hash.add(std::as_bytes(fold->G.row(row)));
   }
+  if (selection.unlabelled != nullptr) hash.add(std::as_bytes(std::span(*selection.unlabelled)));
   return hash.hex();
 }
 
@@ -113,7 +114,7 @@ void write_rows(const Preparation& preparation, const std::vector<bool>& raw, co
   add("w", Element::u8, preparation.views().size());
   add("y", Element::f32, all.data->label_count());
   add("g", Element::u8, all.data->label_count());
-  Selection slab{all.data, all.fold, {}, all.hide_labels};
+  Selection slab{all.data, all.fold, {}, all.hide_labels, all.unlabelled};
   for (std::size_t begin = 0, count = 0; begin < all.rows.size(); begin += count) {
     // Few rows where they lie far apart: what is between them comes into memory too.
     count = std::min(kSlab, all.rows.size() - begin);

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <memory>
 
 #include "base/error.h"
 #include "base/random.h"
@@ -15,7 +16,7 @@ constexpr const char* kLeaky = "leaky-prepare";
 }  // namespace
 
 const std::vector<std::string>& protocol_names() {
-  static const std::vector<std::string> names = {"strict", "authors"};
+  static const std::vector<std::string> names = {"strict", "transductive", "authors"};
   return names;
 }
 
@@ -32,17 +33,36 @@ Protocol protocol_from_name(const std::string& name) {
 }
 
 const char* protocol_warning(Protocol protocol) {
-  return protocol == Protocol::strict
-             ? ""
-             : "protocol authors leaks: the preparation sees all rows and the test rows hold the validation "
-               "rows; compare such figures only with figures of the same protocol";
+  switch (protocol) {
+    case Protocol::strict:
+      return "";
+    case Protocol::transductive:
+      return "protocol transductive: the views of validation and test rows take part in training, their "
+             "labels do not; compare such figures only with figures of the same protocol";
+    case Protocol::authors:
+      return "protocol authors leaks: the preparation sees all rows and the test rows hold the validation "
+             "rows; compare such figures only with figures of the same protocol";
+  }
+  return "";
+}
+
+const char* protocol_remark(Protocol protocol) {
+  switch (protocol) {
+    case Protocol::strict:
+      return "";
+    case Protocol::transductive:
+      return " (views of validation and test rows take part in training)";
+    case Protocol::authors:
+      return " (it leaks: validation rows are inside the test)";
+  }
+  return "";
 }
 
 void apply_protocol(Protocol protocol, Options& settings) {
-  if (protocol == Protocol::strict && settings.find(kLeaky)->text() == "true")
+  if (protocol != Protocol::authors && settings.find(kLeaky)->text() == "true")
     fail(Exit::usage,
-         "{} lets the preparation see test rows, which protocol strict never does: use --protocol authors",
-         kLeaky);
+         "{} lets the preparation see what a fold hides, which protocol {} never does: use --protocol authors",
+         kLeaky, protocol_name(protocol));
   settings.set(kLeaky, protocol == Protocol::authors ? "true" : "false", "the protocol");
 }
 
@@ -56,12 +76,22 @@ Selection part_of_fold(const Dataset& data, const Folds& folds, std::size_t fold
   return selection;
 }
 
-LearningRows learning_rows(const Dataset& data, const Folds& folds, std::size_t fold) {
+LearningRows learning_rows(const Dataset& data, const Folds& folds, std::size_t fold, Protocol protocol) {
   LearningRows rows{select_part(data, folds, fold, Part::train), select_part(data, folds, fold, Part::val)};
   const std::size_t all = rows.learn.rows.size() + rows.val.rows.size();
   drop_rows_without_view(rows.learn);
   drop_rows_without_view(rows.val);
   rows.without_view = all - rows.learn.rows.size() - rows.val.rows.size();
+  if (protocol != Protocol::transductive) return rows;
+  auto marks = std::make_shared<std::vector<std::uint8_t>>(data.rows);
+  for (const Part part : {Part::val, Part::test}) {
+    Selection more = select_part(data, folds, fold, part);
+    drop_rows_without_view(more);
+    for (const std::uint32_t row : more.rows) (*marks)[row] = 1;
+    rows.learn.rows.insert(rows.learn.rows.end(), more.rows.begin(), more.rows.end());
+    rows.unlabelled += more.rows.size();
+  }
+  rows.learn.unlabelled = std::move(marks);
   return rows;
 }
 
@@ -109,6 +139,7 @@ void drop_rows_without_view(Selection& selection) {
 
 Matrix<std::int8_t> true_labels(Selection selection) {
   selection.hide_labels = false;
+  selection.unlabelled = nullptr;
   Matrix<std::int8_t> truth(selection.rows.size(), selection.data->label_count());
   for (std::size_t i = 0; i < truth.rows(); ++i)
     for (std::size_t j = 0; j < truth.cols(); ++j) truth(i, j) = selection.label(i, j);

@@ -99,8 +99,9 @@ void BenchOptions::declare(Options& o, Experiment experiment) {
   o.add("folds", folds,
         "gaps and splits of one data set from a file, instead of flags; --repeats uses its first folds")
       .metavar("FILE");
-  o.add("protocol", protocol, "strict; authors: scaler fitted on all rows, and validation rows in the test "
-                              "part (it leaks)")
+  o.add("protocol", protocol,
+        "strict; transductive: validation and test rows take part in training by their views alone; authors: "
+        "scaler fitted on all rows, and validation rows in the test part (it leaks)")
       .choices(protocol_names());
   const auto running = o.group("running");
   o.add("threads", threads, "threads of a cell, 0 = all; does not change results")

@@ -47,7 +47,7 @@ Model make_model(const CellSpec& spec) {
   // Machines agree in f32; `auto` would be bf16 on some of them.
   if (const Option* precision = model.options().find("precision"); precision && precision->text() == "auto")
     model.options().set("precision", "f32", "an experiment");
-  apply_protocol(spec.protocol, model.options());
+  apply_protocol(spec.protocol, model);
   return model;
 }
 
@@ -360,7 +360,7 @@ Cost estimate_cell(const CellSpec& spec, Shelf& shelf) {
   const std::string kind = text("prepare");
   const bool fewer = kind.ends_with("pca") || kind == "auto";
   const std::size_t components = fewer ? static_cast<std::size_t>(std::stoul(text("components"))) : 0;
-  const LearningRows rows = learning_rows(data, shelf.folds(spec.data, spec.folds), spec.fold);
+  const LearningRows rows = learning_rows(data, shelf.folds(spec.data, spec.folds), spec.fold, spec.protocol);
   const FitSize size = fit_size(rows.learn, components);
   Cost cost = model.method().cost(size);
   cost.core_seconds *=
@@ -406,7 +406,8 @@ CellFiles run_cell(const CellSpec& spec, Shelf& shelf, const EpochWatch& watch) 
     folds = &rest_folds;
     fold = 0;
   }
-  const auto [train, val, bare] = learning_rows(*data, *folds, fold);
+  const LearningRows learning = learning_rows(*data, *folds, fold, spec.protocol);
+  const Selection &train = learning.learn, &val = learning.val;
   Selection test = part_of_fold(*data, *folds, fold, Part::test, spec.protocol);
   drop_rows_without_view(test);  // as `evaluate` does
   if (test.rows.empty())
@@ -422,7 +423,8 @@ CellFiles run_cell(const CellSpec& spec, Shelf& shelf, const EpochWatch& watch) 
   files.spec["folds"]["hash"] = hash_of_fold;
   files.result = {
       {"schema", "lacuna.result.1"},
-      {"rows", {{"train", train.rows.size()}, {"val", val.rows.size()}, {"test", test.rows.size()}}}};
+      {"rows", {{"train", learning.labelled()}, {"val", val.rows.size()}, {"test", test.rows.size()}}}};
+  if (learning.unlabelled > 0) files.result["rows"]["unlabelled"] = learning.unlabelled;
 
   Recorder recorder(watch);
   recorder.seed = spec.seed;

@@ -146,6 +146,8 @@ std::string overview(const std::vector<ExperimentResults>& all) {
       duration_text(seconds),
       main.protocol() == Protocol::authors
           ? "; the protocol is that of the authors' program, which puts validation rows into the test"
+      : main.protocol() == Protocol::transductive
+          ? "; the protocol is transductive: the views of validation and test rows take part in training"
           : "");
   return text;
 }
@@ -235,6 +237,10 @@ void begin_part(const ExperimentResults& results, const std::string& heading, Re
     page.paragraph(
         "Protocol of the authors' program: the test contains validation rows. Compare only with figures of "
         "the same protocol.");
+  if (results.protocol() == Protocol::transductive)
+    page.paragraph(
+        "Protocol transductive: the views of validation and test rows take part in training, their labels "
+        "do not. Compare only with figures of the same protocol.");
 }
 
 const char* comparison_heading(const ExperimentResults& results) {

@@ -67,6 +67,11 @@ ResultTable data_sets_table(const std::vector<ExperimentResults>& all) {
 }
 
 const char* rows_sentence(Protocol protocol) {
+  if (protocol == Protocol::transductive)
+    return "Protocol 'transductive': validation and test rows take part in training by the views that they "
+           "have in the repetition, in the preparation of the inputs and in all that needs no label; none "
+           "of their labels is seen there. The best epoch and all thresholds are chosen on validation rows "
+           "only. Figures of this protocol are for items that are there when the model is learned.";
   return protocol == Protocol::authors
              ? "Protocol 'authors': the scaler is fitted on all rows, test rows included, and the test rows "
                "include the validation rows on which the epoch was chosen. Figures of this protocol are "

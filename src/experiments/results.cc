@@ -101,10 +101,8 @@ std::vector<std::pair<std::string, std::string>> ExperimentResults::origin() con
 
 std::string ExperimentResults::origin_words() const {
   const auto facts = origin();
-  return fmt::format(
-      "Protocol {}{}, seed {}, Lacuna {}.", facts[0].second,
-      protocol() == Protocol::authors ? " (it leaks: validation rows are inside the test)" : "",
-      facts[1].second, facts[2].second);
+  return fmt::format("Protocol {}{}, seed {}, Lacuna {}.", facts[0].second, protocol_remark(protocol()),
+                     facts[1].second, facts[2].second);
 }
 
 const MethodInfo& ExperimentResults::lead() const {

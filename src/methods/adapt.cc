@@ -1,9 +1,11 @@
 #include "methods/adapt.h"
 
+#include <algorithm>
 #include <cmath>
 #include <optional>
 
 #include "base/error.h"
+#include "methods/member_fit.h"
 
 namespace lacuna {
 
@@ -38,6 +40,16 @@ void fill_view(MatrixView<const float> X, MatrixView<const std::uint8_t> W, std:
   }
 }
 
+// Where unknown labels count as negative ones, a row without a known label would teach that it has none.
+Items labelled_rows(const Items& items) {
+  std::vector<std::uint32_t> rows;
+  for (std::size_t i = 0; i < items.rows(); ++i)
+    if (std::ranges::any_of(items.G.row(i), [](std::uint8_t known) { return known != 0; }))
+      rows.push_back(static_cast<std::uint32_t>(i));
+  if (rows.empty() || rows.size() == items.rows()) return items;
+  return member_rows(items, 0, {}, rows);
+}
+
 class FillMissing final : public Method {
  public:
   explicit FillMissing(std::unique_ptr<Method> inner) : inner_(std::move(inner)) {}
@@ -58,7 +70,8 @@ class FillMissing final : public Method {
     return cost;
   }
 
-  void fit(const Items& train, const Items& val, FitContext& context) override {
+  void fit(const Items& all, const Items& val, FitContext& context) override {
+    const Items train = labelled_rows(all);
     means_.clear();
     for (std::size_t v = 0; v < train.views(); ++v) means_.push_back(present_mean(train.X[v], train.W, v));
     Items filled = fill(train);

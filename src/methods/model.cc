@@ -9,7 +9,6 @@
 #include "data/bootstrap.h"
 #include "data/learnable.h"
 #include "data/prepared.h"
-#include "data/protocol.h"
 #include "data/release.h"
 #include "methods/ensemble.h"
 #include "methods/estimate.h"
@@ -59,6 +58,19 @@ std::size_t fewest_columns(const PrepareOptions& options) {
 }
 
 }  // namespace
+
+void apply_protocol(Protocol protocol, Model& model) {
+  apply_protocol(protocol, model.options());
+  const Traits traits = model.method().traits();
+  if (protocol != Protocol::transductive || traits.missing_labels) return;
+  std::vector<std::string> able;
+  for (const auto& name : method_names())
+    if (make_method(name)->traits().missing_labels) able.push_back(name);
+  fail(Exit::usage,
+       "method {} takes unknown labels for negative ones, so that rows without labels teach it nothing: "
+       "protocol transductive is not for it; those that can follow it are {}",
+       traits.name, join(able, ", "));
+}
 
 struct Model::Validated {
   Matrix<float> scores;

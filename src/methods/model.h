@@ -18,6 +18,7 @@
 #include "data/columns.h"
 #include "data/dataset.h"
 #include "data/item_block.h"
+#include "data/protocol.h"
 #include "methods/calibrate.h"
 #include "methods/ensemble.h"
 #include "methods/label_links.h"
@@ -166,5 +167,9 @@ class Model {
   std::optional<Metrics> validation_;
   nlohmann::json notes_ = nlohmann::json::object();
 };
+
+// Puts the protocol into the settings (data/protocol.h). Exit::usage where the method cannot follow it: rows without
+// labels mean nothing to a method that takes unknown labels for negative ones.
+void apply_protocol(Protocol protocol, Model& model);
 
 }  // namespace lacuna

@@ -64,8 +64,8 @@ nlohmann::json model_card(const Model& model) {
                       {"intercept", number(calibration.intercepts())}});
   }
   json training = json::object();
-  for (const char* key :
-       {"data", "data_hash", "rows", "seed", "folds", "fold", "hold-out", "empty", "diverged", "leaks"})
+  for (const char* key : {"data", "data_hash", "rows", "unlabelled_rows", "seed", "folds", "fold", "hold-out",
+                          "empty", "diverged", "leaks"})
     if (const json value = note(key); !value.is_null()) training[key] = value;
   const json options = model.options().json();
   return {{"method", traits.name},

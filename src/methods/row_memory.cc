@@ -49,12 +49,16 @@ float joined(float logit, float vote, float weight) {
   return (logit + weight * vote) / (1 + weight);
 }
 
-// The rows that are kept, in order: those that have a view, and of too many a random part.
+bool any_marked(std::span<const std::uint8_t> marks) {
+  return std::ranges::any_of(marks, [](std::uint8_t mark) { return mark != 0; });
+}
+
+// The rows that are kept, in order: those that have a view and a known label, and of too many a random part. A row without
+// known labels could only repeat what the network says of it.
 std::vector<std::uint32_t> landmarks(const Items& train, const MemoryOptions& options, FitContext& context) {
   std::vector<std::uint32_t> rows;
   for (std::size_t i = 0; i < train.rows(); ++i)
-    if (std::ranges::any_of(train.W.row(i), [](std::uint8_t w) { return w != 0; }))
-      rows.push_back(static_cast<std::uint32_t>(i));
+    if (any_marked(train.W.row(i)) && any_marked(train.G.row(i))) rows.push_back(static_cast<std::uint32_t>(i));
   const auto most = static_cast<std::size_t>(options.rows);
   if (rows.size() <= most) return rows;
   Random(context.seed, Purpose::landmarks, kLandmarkStream).shuffle(rows);

@@ -4,10 +4,10 @@
 //   k_j = exp(τ (r·r_j - max_i r·r_i))    how near row j is, beside the nearest; τ is --memory-sharpness
 //   v = (Σ_j k_j t_j + π) / (Σ_j k_j + 1)
 //   logit ← (logit + w logit(v)) / (1 + w)
-// t_j are the labels of row j: known ones as they are, unknown ones by the network's own probability. π are the
-// labels' shares in training, which count as one more row, as near as the nearest. Models of older versions have 1 instead
-// of the maximum, and .3 π. Dividing by 1 + w changes no order and keeps a score a probability; with w = 0 the
-// network speaks alone.
+// Rows of which a label is known vote. t_j are the labels of row j: known ones as they are, unknown ones by the
+// network's own probability. π are the labels' shares in training, which count as one more row, as near as the nearest.
+// Models of older versions have 1 instead of the maximum, and .3 π. Dividing by 1 + w changes no order and keeps a score
+// a probability; with w = 0 the network speaks alone.
 //
 // The weight w (`--memory auto`) is chosen on validation rows by the rule of methods/weight_choice.h. Where w is 0
 // nothing is kept.
