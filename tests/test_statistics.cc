@@ -213,7 +213,9 @@ TEST(Distributions, ValuesToTwelveDigits) {
                                                     {3, 10, .5121840739708},
                                                     {5, 10, .01485743788778}}) {
     near(range_tail(q, k), expected);
-    if (k < 10) EXPECT_NEAR(range_critical(expected, k), q, 1e-10);
+    if (k < 10) {
+      EXPECT_NEAR(range_critical(expected, k), q, 1e-10);
+    }
   }
 }
 
