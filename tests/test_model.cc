@@ -132,8 +132,10 @@ void expect_reentrant(const Model& model, const Dataset& data) {
   std::vector<std::thread> threads;
   std::vector<int> same(8);
   for (std::size_t k = 0; k < same.size(); ++k)
-    threads.emplace_back(
-        [&, k] { same[k] = std::ranges::equal(model.predict(data).values(), alone.values()); });
+    threads.emplace_back([&, k] {
+      const Matrix<float> scores = model.predict(data);
+      same[k] = std::ranges::equal(scores.values(), alone.values());
+    });
   for (auto& thread : threads) thread.join();
   for (int ok : same) EXPECT_TRUE(ok) << model.method().traits().name;
 }

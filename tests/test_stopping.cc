@@ -87,7 +87,8 @@ TEST(Stopping, TheMembersThatAreThereAreTheModel) {
   expect_usable(model, data);
   const Model same = fitted("lacuna", settings, context, data);
   EXPECT_EQ(context.epochs, 6);
-  EXPECT_TRUE(std::ranges::equal(model.predict(data).values(), same.predict(data).values()));
+  const Matrix<float> scores = model.predict(data), again = same.predict(data);
+  EXPECT_TRUE(std::ranges::equal(scores.values(), again.values()));
 }
 
 TEST(Stopping, IterativeMethodsEndAfterAnIteration) {

@@ -92,7 +92,8 @@ TEST(Transductive, RowsThatAreScoredTakePartByTheirViewsAlone) {
   for (std::size_t i = 0; i < sorted.rows.size(); ++i)
     for (std::size_t j = 0; j < 4; ++j) again += sorted.label(i, j) != kUnknown;
   EXPECT_EQ(again, known);
-  for (const std::int8_t y : true_labels(rows.learn).values()) EXPECT_NE(y, kUnknown);
+  const auto truth = true_labels(rows.learn);
+  for (const std::int8_t y : truth.values()) EXPECT_NE(y, kUnknown);
 }
 
 Model small_model(const std::string& preset, const std::string& precision, const std::string& epochs = "4") {

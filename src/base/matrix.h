@@ -107,8 +107,9 @@ class Matrix {
   const T& operator()(std::size_t i, std::size_t j) const { return view()(i, j); }
   std::span<T> row(std::size_t i) { return view().row(i); }
   std::span<const T> row(std::size_t i) const { return view().row(i); }
-  std::span<T> values() { return {memory_.get(), rows_ * cols_}; }
-  std::span<const T> values() const { return {memory_.get(), rows_ * cols_}; }
+  std::span<T> values() & { return {memory_.get(), rows_ * cols_}; }
+  std::span<const T> values() const& { return {memory_.get(), rows_ * cols_}; }
+  std::span<const T> values() const&& = delete;  // of a matrix that ends with the expression
   T* data() { return memory_.get(); }
   const T* data() const { return memory_.get(); }
   std::size_t rows() const { return rows_; }
