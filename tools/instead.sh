@@ -1,5 +1,6 @@
 #!/bin/sh
 # Runs another compiler than the build's, with its arguments less those that only g++ knows.
+# A precompiled header may come from ccache, so clang must not compare the times of files with those of its making.
 # usage: tools/instead.sh COMPILER... -- THE_BUILD'S_COMPILER ARGUMENTS
 set -eu
 compiler=""
@@ -11,4 +12,4 @@ for word in "$@"; do  # each word goes from the front to the back, or away
   set -- "$@" "$word"
 done
 # shellcheck disable=SC2086
-exec $compiler "$@" -Wall -Wextra -Werror
+exec $compiler "$@" -Xclang -fno-pch-timestamp -Wall -Wextra -Werror
