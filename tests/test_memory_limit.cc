@@ -1,4 +1,4 @@
-// lacuna train --memory-limit as a user meets it: more rows than memory, and nothing else changes.
+// --memory-limit of lacuna train and lacuna complete as a user meets it: more rows than memory, and nothing else changes.
 #include <gtest/gtest.h>
 
 #include <chrono>
@@ -49,6 +49,24 @@ class MemoryLimit : public testing::Test {
     command.insert(command.end(), more.begin(), more.end());
     return command;
   }
+  // The same network for `lacuna complete`, with half of the labels unknown.
+  std::vector<std::string> completion(const std::string& data, const std::string& filled,
+                                      const std::vector<std::string>& more) const {
+    std::vector<std::string> command = training(data, filled, more);
+    command[0] = "complete";
+    const std::string folds = folder_ / "folds.npz";
+    if (!fs::exists(folds)) EXPECT_EQ(run({"data", "mask", data, folds, "--repeats", "1"}).code, 0);
+    command.insert(command.end(), {"--folds", folds, "--parts", "2"});
+    return command;
+  }
+  // Files and folders that belong to `filled` and were left beside it.
+  std::vector<std::string> left_beside(const std::string& filled) const {
+    std::vector<std::string> names;
+    for (const auto& entry : fs::directory_iterator(folder_ / ""))
+      if (const std::string name = entry.path().filename(); name.starts_with(filled + "."))
+        names.push_back(name);
+    return names;
+  }
   TemporaryDirectory folder_;
 };
 
@@ -80,6 +98,53 @@ TEST_F(MemoryLimit, AppliesToDataLargerThanMemory) {
     EXPECT_EQ(ended.code, 0) << ended.err;
     EXPECT_LT(ended.peak_bytes, limit) << command[0] << " " << command[1];
   }
+}
+
+// What few rows need of a file is less than a view in memory may take, but they lie all over it.
+TEST_F(MemoryLimit, AppliesToFewRowsOfALargeFile) {
+  const std::string data = simulated({"--rows", "24000", "--sizes", "2048,1500"}),
+                    folds = folder_ / "few.npz";
+  ASSERT_EQ(run({"data", "mask", data, folds, "--repeats", "1", "--train", ".42", "--val", ".08"}).code, 0);
+  const Ended ended =
+      run(training(data, "m.safetensors", {"--memory-limit", "200M", "--epochs", "1", "--folds", folds}));
+  EXPECT_EQ(ended.code, 0) << ended.err;
+  EXPECT_LT(ended.peak_bytes, std::size_t{200} << 20);
+}
+
+// 340 MB of rows within 210 MB. The rows of a part lie all over the file: what is between them is given back too.
+TEST_F(MemoryLimit, LabelsOfDataLargerThanMemoryAreCompleted) {
+  const std::string data = simulated({"--rows", "24000", "--sizes", "2048,1500"});
+  for (const char* prepare : {"root-pca", "zscore"}) {
+    const Ended ended = run(completion(
+        data, "filled.npy",
+        {"--memory-limit", "200M", "--epochs", "1", "--prepare", prepare, "--shuffle-window", "1000"}));
+    EXPECT_EQ(ended.code, 0) << ended.err;
+    EXPECT_LT(ended.peak_bytes, std::size_t{200} << 20) << prepare;
+    EXPECT_NE(ended.err.find("of prepared rows go to"), std::string::npos) << ended.err;
+    EXPECT_TRUE(left_beside("filled.npy").empty()) << left_beside("filled.npy").front();
+  }
+}
+
+TEST_F(MemoryLimit, AnInterruptedCompletionGoesOnToTheSameBytes) {
+  const std::string data = simulated({"--rows", "2000", "--sizes", "60,40,20"});
+  const auto limited = [&](const std::string& filled, std::vector<std::string> more) {
+    more.insert(more.end(), {"--memory-limit", "400M", "--epochs", "60", "--checkpoint-every", "0"});
+    return completion(data, filled, more);
+  };
+  ASSERT_EQ(run(limited("whole.npy", {})).code, 0);
+  Process process(limited("f.npy", {}));
+  const std::string checkpoint = folder_ / "f.npy.part1.checkpoint";
+  for (int tries = 0; tries < 6000 && !fs::exists(checkpoint); ++tries)
+    std::this_thread::sleep_for(std::chrono::milliseconds(10));
+  process.send(SIGTERM);
+  const Ended stopped = process.wait();
+  ASSERT_EQ(stopped.code, 143) << stopped.err;
+  EXPECT_EQ(left_beside("f.npy").size(), 3u);  // part 0, the checkpoint of part 1, and its prepared rows
+  const Ended resumed = run(limited("f.npy", {"--resume"}));
+  ASSERT_EQ(resumed.code, 0) << resumed.err;
+  EXPECT_NE(resumed.err.find("prepared rows are taken from"), std::string::npos) << resumed.err;
+  EXPECT_EQ(read_text(folder_ / "f.npy"), read_text(folder_ / "whole.npy"));
+  EXPECT_TRUE(left_beside("f.npy").empty());
 }
 
 TEST_F(MemoryLimit, AnInterruptedTrainingGoesOnToTheSameBytes) {
@@ -145,6 +210,13 @@ TEST_F(MemoryLimit, WhatCannotWorkIsSaid) {
       run({"train", data, "--method", "naim3l", "--memory-limit", "1G", "--out", folder_ / "m"});
   EXPECT_EQ(other.code, 2);
   EXPECT_NE(other.err.find("naim3l needs all rows in memory"), std::string::npos) << other.err;
+  const Ended piped = run(completion(data, "-", {"--memory-limit", "1G", "--out", "-"}));
+  EXPECT_EQ(piped.code, 2) << piped.err;
+  EXPECT_NE(piped.err.find("is not a file, so there are no prepared rows"), std::string::npos) << piped.err;
+  const Ended small = run(completion(data, "filled.npy", {"--memory-limit", "40M"}));
+  EXPECT_EQ(small.code, 1) << small.err;
+  EXPECT_NE(small.err.find("the memory limit is 42 MB: allow more"), std::string::npos) << small.err;
+  EXPECT_TRUE(left_beside("filled.npy").empty());
 }
 
 // What the estimate does not foresee: both numbers are told, and what was prepared does not stay behind.

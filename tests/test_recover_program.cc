@@ -2,10 +2,12 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <chrono>
 #include <cmath>
 #include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
+#include <thread>
 
 #include "base/files.h"
 #include "base/random.h"
@@ -353,6 +355,32 @@ TEST_F(RecoverProgram, NoLabelJudgesItself) {
   EXPECT_GT(changed, 60u);  // the models of the other part learned from it
 }
 
+TEST_F(RecoverProgram, AnInterruptedCompletionGoesOnToTheSameBytes) {
+  for (const std::string precision : {"f32", "bf16"}) {
+    const auto command = [&](const char* out, const char* threads) {
+      return std::vector<std::string>{"complete",  path("data.npz"),     "--epochs",  "40",
+                                      "--parts",   "2",                  "--out",     path(out),
+                                      "--threads", threads,              "--device",  "cpu",
+                                      "--checkpoint-every", "0",         "--precision", precision};
+    };
+    ASSERT_EQ(run(command("whole.csv", "2")).code, 0);
+    Process process(command("stopped.csv", "2"));
+    const std::string checkpoint = path("stopped.csv.part1.checkpoint");
+    for (int tries = 0; tries < 6000 && !std::filesystem::exists(checkpoint); ++tries)
+      std::this_thread::sleep_for(std::chrono::milliseconds(10));
+    process.send(SIGTERM);
+    const Ended stopped = process.wait();
+    ASSERT_EQ(stopped.code, 143) << stopped.err;
+    EXPECT_TRUE(std::filesystem::exists(path("stopped.csv.part0")));
+    std::vector<std::string> resumed = command("stopped.csv", "1");
+    resumed.push_back("--resume");
+    const Ended again = run(resumed);
+    ASSERT_EQ(again.code, 0) << again.err;
+    EXPECT_NE(again.err.find("continuing from"), std::string::npos) << again.err;
+    EXPECT_EQ(read_text(path("stopped.csv")), read_text(path("whole.csv"))) << precision;
+  }
+}
+
 TEST_F(RecoverProgram, CompletionGoesOnWhereItStopped) {
   const std::vector<std::string> command = {"complete", path("data.npz"), "--method",   "linear", "--parts",
                                             "3",        "--out",          path("r.csv")};
@@ -378,6 +406,8 @@ TEST_F(RecoverProgram, CompletionGoesOnWhereItStopped) {
   expect_refused(run({"complete", path("data.npz"), "--out", path("x.csv"), "--hold-out", "0"}), 2,
                  "held out");
   expect_refused(run({"complete", path("data.npz")}), 2, "--out");
+  expect_refused(run({"complete", path("data.npz"), "--keep-decoders", "--out", path("x.csv")}), 2,
+                 "--keep-decoders has no effect");
 }
 
 }  // namespace

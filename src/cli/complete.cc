@@ -15,13 +15,17 @@
 #include "base/threads.h"
 #include "cli/counted.h"
 #include "cli/learning.h"
+#include "cli/memory_limit.h"
 #include "cli/progress.h"
 #include "cli/text_out.h"
 #include "cli/training_run.h"
 #include "cli/verbs.h"
+#include "data/npy.h"
 #include "data/prediction_text.h"
+#include "data/release.h"
 #include "data/scores_writer.h"
 #include "methods/model.h"
+#include "ops/device.h"
 
 namespace lacuna::cli {
 namespace {
@@ -32,6 +36,7 @@ constexpr const char* kProbabilities = "probabilities";
 struct CompleteFlags {
   LearningFlags learning;
   RunOptions run;
+  MemoryFlags memory;
   std::string out;
   std::int64_t parts = 5;
   bool json = false, quiet = false;
@@ -49,9 +54,13 @@ struct CompleteFlags {
     run.declare(o);
     std::erase_if(o.all(), [](const Option& option) { return option.name == "share"; });
     o.find("time-limit")->excluded.clear();
-    o.find("resume")->help =
-        "continue: finished parts are in FILLED.part0, ... and are not learned again";
+    o.find("resume")->help = "continue: finished parts are in FILLED.part0, ... and are not learned again";
     o.find("checkpoint-every")->help = "seconds between checkpoints of the current part";
+    memory.declare(o);
+    std::erase_if(o.all(), [](const Option& option) { return option.name == "prepared"; });
+    o.find("memory-limit")->help =
+        "learn within this much memory (2G, 800M): prepared rows of the current part go to "
+        "FILLED.part0.prepared, ... and are read in large blocks; DATA is a native folder";
     const auto group = o.group("running");
     o.add("quiet", quiet, "no progress");
   }
@@ -107,12 +116,28 @@ class Completion {
              path(k), differences(done.metadata.value("fingerprint", nlohmann::json::object()), own));
       return check(std::move(done), k);
     }
+    PreparedStore store(path(k) + kPreparedEnding, own.at("data"));
+    learn(k, own, model, store);
     Tensors file;
-    file.put_copy(kProbabilities, judged(k, own, std::move(model)));
     file.metadata["fingerprint"] = own;
-    if (!kept) return file;
+    if (!kept) {
+      Matrix<float> all(parts_[k].size(), all_.data->label_count());
+      judge(k, model, [&](std::size_t begin, MatrixView<const float> block) {
+        for (std::size_t i = 0; i < block.rows; ++i)
+          std::ranges::copy(block.row(i), all.row(begin + i).begin());
+      });
+      file.put_copy(kProbabilities, all);
+      return file;
+    }
+    const std::string array = path(k) + ".npy";  // the same block by block, until it has a fingerprint
+    const auto writer = write_scores(array, {parts_[k].size(), all_.data->label_names, {}});
+    judge(k, model, [&](std::size_t, MatrixView<const float> block) { writer->write(block); });
+    writer->commit();
+    const Array scores = read_npy(array);
+    file.put(kProbabilities, Tensor{"F32", {scores.rows(), scores.cols()}, scores.bytes, 0, scores.owner});
     file.write(path(k));
-    ::unlink((path(k) + kCheckpointEnding).c_str());
+    for (const std::string& used : {array, path(k) + kCheckpointEnding}) ::unlink(used.c_str());
+    if (flags_.memory.given()) store.remove();
     return Tensors::read(path(k));
   }
 
@@ -207,10 +232,10 @@ class Completion {
     return file;
   }
 
-  Matrix<float> judged(std::size_t k, const nlohmann::json& print, Model model) {
-    Selection others = all_, own = all_;
+  // From the other parts alone.
+  void learn(std::size_t k, const nlohmann::json& print, Model& model, PreparedStore& store) const {
+    Selection others = all_;
     others.rows.clear();
-    own.rows = parts_[k];
     for (std::size_t i = 0, at = 0; i < all_.rows.size(); ++i) {
       if (at < parts_[k].size() && parts_[k][at] == i)
         ++at;
@@ -222,31 +247,57 @@ class Completion {
     TrainingRun run(flags_.run, is_stream_path(flags_.out) ? flags_.out : path(k), print, progress,
                     joined_ranks());
     run.seed = flags_.learning.seed;
+    run.memory_limit = flags_.memory.bytes();
     if (model.method().traits().iterative) run.catch_signals();
     if (!flags_.quiet) tell("", {fmt::format("part {} of {}", k + 1, parts_.size())});
-    model.fit(rows.learn, rows.val, run);
+    if (flags_.memory.given())
+      learn_in_files(k, rows, run, model, store);
+    else
+      model.fit(rows.learn, rows.val, run);
     progress.finish();
-    Matrix<float> scores = model.predict(own);
-    Matrix<std::int8_t> known(own.rows.size(), scores.cols());
-    for (std::size_t i = 0; i < known.rows(); ++i)
-      for (std::size_t j = 0; j < known.cols(); ++j) known(i, j) = own.label(i, j);
+    if (model.calibration().empty())
+      tell("", {fmt::format(
+                   "part {}: the known labels of its {} are all positive or all negative, so nothing can "
+                   "be calibrated: its unknown labels get the label frequencies (a larger --hold-out may "
+                   "help)",
+                   k + 1, counted(rows.val.rows.size(), "validation row"))});
+  }
+
+  void learn_in_files(std::size_t k, const LearningRows& rows, FitContext& context, Model& model,
+                      PreparedStore& store) const {
+    if (!current_device().cuda) limit_memory(context.memory_limit);
+    try {
+      model.fit(rows.learn, rows.val, context, store);
+    } catch (...) {  // without a checkpoint nothing will go on from the prepared rows
+      if (!std::filesystem::exists(path(k) + kCheckpointEnding)) store.remove();
+      throw;
+    }
+  }
+
+  // The probabilities of the rows of the part: sink(first row of the block, block (n, c)).
+  void judge(std::size_t k, const Model& model, Model::Sink sink) const {
+    Selection own = all_;
+    own.rows = parts_[k];
     const bool calibrated = !model.calibration().empty();
-    if (calibrated) {
-      model.refine(known, scores);  // known labels of an item inform the others
-      model.calibrate(scores);
-    } else {
-      tell("",
-           {fmt::format("part {}: the known labels of its {} are all positive or all negative, so nothing can "
-                        "be calibrated: its unknown labels get the label frequencies (a larger --hold-out may "
-                        "help)",
-                        k + 1, counted(rows.val.rows.size(), "validation row"))});
-    }
-    for (std::size_t i = 0; i < own.rows.size(); ++i) {
-      if (calibrated && has_view(own.rows[i])) continue;
-      for (std::size_t j = 0; j < scores.cols(); ++j)  // all that is known is the label's share
-        scores(i, j) = 1 / (1 + std::exp(-model.prior()[j]));
-    }
-    return scores;
+    model.predict(own, [&](std::size_t begin, MatrixView<const float> raw) {
+      Matrix<float> scores(raw.rows, raw.cols);
+      scores.copy_from(raw);
+      if (calibrated) {
+        Matrix<std::int8_t> known(raw.rows, raw.cols);
+        for (std::size_t i = 0; i < known.rows(); ++i)
+          for (std::size_t j = 0; j < known.cols(); ++j) known(i, j) = own.label(begin + i, j);
+        model.refine(known, scores);  // known labels of an item inform the others
+        model.calibrate(scores);
+      }
+      for (std::size_t i = 0; i < scores.rows(); ++i) {
+        if (calibrated && has_view(own.rows[begin + i])) continue;
+        for (std::size_t j = 0; j < scores.cols(); ++j)  // all that is known is the label's share
+          scores(i, j) = 1 / (1 + std::exp(-model.prior()[j]));
+      }
+      sink(begin, scores);
+      const std::uint32_t first = own.rows[begin], last = own.rows[begin + raw.rows - 1];
+      for (const View& view : all_.data->views) release_rows(view, first, last - first + 1);
+    });
   }
 
   const CompleteFlags& flags_;
@@ -254,18 +305,24 @@ class Completion {
   std::vector<std::vector<std::uint32_t>> parts_;
 };
 
-void check_flags(const CompleteFlags& flags) {
+void check_flags(const CompleteFlags& flags, const Model& model) {
   if (flags.out.empty()) fail(Exit::usage, "lacuna complete needs --out FILLED (see lacuna complete --help)");
   if (!is_array(flags.out)) form_of(flags.out);
   const bool stream = is_stream_path(flags.out);
   if (stream && flags.run.resume)
-    fail(Exit::usage, "--resume has no effect: {} is not a file, so there are no parts next to it", flags.out);
+    fail(Exit::usage, "--resume has no effect: {} is not a file, so there are no parts next to it",
+         flags.out);
   if (flags.json && stream)
     fail(Exit::usage, "--json and the labels would both go to standard output; name a file for the labels");
   if (flags.learning.source.protocol == "transductive")
     fail(Exit::usage,
          "--protocol transductive has no effect: lacuna complete judges every row by a model of the other "
          "rows, whatever part of the fold it is in");
+  if (flags.memory.bytes() > 0 && stream)
+    fail(Exit::usage, "--memory-limit: {} is not a file, so there are no prepared rows next to it",
+         flags.out);
+  if (model.options().json().value("keep-decoders", false))
+    fail(Exit::usage, "--keep-decoders has no effect: no model is kept, and lacuna recover needs one");
   if (flags.learning.hold_out == 0)
     fail(Exit::usage, "--hold-out 0: probabilities are calibrated on rows that are held out; name a share");
   if (!stream) check_writable(flags.out);
@@ -277,16 +334,17 @@ int complete(const Arguments& arguments) {
   CompleteFlags flags;
   Options options;
   flags.declare(options);
-  const HelpText help = {"complete",
-                         "Fills in the unknown labels of a data set with calibrated probabilities; known ones "
-                         "stay 1 and 0. The rows are divided into parts, and each part is predicted by a "
-                         "model trained on the others, so no label influences its own prediction. The "
-                         "settings of the method are flags, as for lacuna train.",
-                         "  lacuna complete photos.npz --out tags.csv\n"
-                         "  lacuna complete photos.npz --parts 10 --out tags.npz --json\n"
-                         "  lacuna complete photos.npz --out tags.csv --resume\n"};
+  const HelpText help = {
+      "complete",
+      "Fills in the unknown labels of a data set with calibrated probabilities; known ones "
+      "stay 1 and 0. The rows are divided into parts, and each part is predicted by a "
+      "model trained on the others, so no label influences its own prediction. The "
+      "settings of the method are flags, as for lacuna train.",
+      "  lacuna complete photos.npz --out tags.csv\n"
+      "  lacuna complete photos.npz --parts 10 --out tags.npz --json\n"
+      "  lacuna complete photos.npz --out tags.csv --resume\n"};
   const Model first = parse_learning(flags.learning, options, arguments, help);
-  check_flags(flags);
+  check_flags(flags, first);
   const Source source(flags.learning.source);
   if (source.data().labels.empty())
     fail(Exit::data, "{}: has no labels to complete", flags.learning.source.path);
@@ -302,6 +360,8 @@ int complete(const Arguments& arguments) {
   if (source.data().rows < 2 * static_cast<std::size_t>(flags.parts) && !complete_already)
     fail(Exit::data, "{}: has {} rows, too few for {} parts; --parts {} would do", flags.learning.source.path,
          source.data().rows, flags.parts, std::max<std::size_t>(2, source.data().rows / 2));
+  if (flags.memory.given() && !complete_already)
+    check_in_files(source.data(), flags.learning.source.path, flags.memory.bytes());
   std::vector<Tensors> parts;
   nlohmann::json print;
   for (std::int64_t k = 0; k < flags.parts && !complete_already; ++k) {
@@ -310,7 +370,13 @@ int complete(const Arguments& arguments) {
     copy.declare(own);
     Model model = parse_learning(copy.learning, own, arguments, help);
     if (k == 0) print = fingerprint(copy.learning, source, model);
-    parts.push_back(completion.part(static_cast<std::size_t>(k), print, std::move(model)));
+    if (flags.memory.given()) print["order"] = "of the file";  // rows are numbered by it
+    try {
+      parts.push_back(completion.part(static_cast<std::size_t>(k), print, std::move(model)));
+    } catch (const std::bad_alloc&) {
+      if (!flags.memory.given()) throw;
+      fail_beyond_limit(flags.memory.bytes());
+    }
   }
   const Completion::Tally tally = completion.write(parts);
   parts.clear();

@@ -94,8 +94,11 @@ void remember_and_refuse() {
 
 }  // namespace
 
-std::uint64_t memory_when_refused() {
-  return refused_at;
+void fail_beyond_limit(std::uint64_t bytes) {
+  fail(
+      Exit::failed,
+      "--memory-limit: the training had taken {} of {} and needed more; allow more, or use a smaller network",
+      bytes_text(static_cast<double>(refused_at.load())), bytes_text(static_cast<double>(bytes)));
 }
 
 void limit_memory(std::uint64_t bytes) {

@@ -1,4 +1,4 @@
-// lacuna train --memory-limit: training on more rows than fit into memory.
+// --memory-limit of lacuna train and lacuna complete: learning from more rows than fit into memory.
 #pragma once
 
 #include <cstdint>
@@ -30,7 +30,7 @@ void check_in_files(const Dataset& data, const std::string& path, std::uint64_t 
 
 // From here on memory that lies in no file is refused beyond so many bytes.
 void limit_memory(std::uint64_t bytes);
-// What was in use when more was refused; 0 if nothing was.
-std::uint64_t memory_when_refused();
+// After such a refusal: says what was in use, and what is allowed.
+[[noreturn]] void fail_beyond_limit(std::uint64_t bytes);
 
 }  // namespace lacuna::cli

@@ -171,11 +171,7 @@ class TrainCommand {
         model_.fit(rows_.learn, rows_.val, context);
     } catch (const std::bad_alloc&) {
       if (run_.memory_limit == 0) throw;
-      fail(Exit::failed,
-           "--memory-limit: the training had taken {} of {} and needed more; allow more, or use a smaller "
-           "network",
-           bytes_text(static_cast<double>(memory_when_refused())),
-           bytes_text(static_cast<double>(run_.memory_limit)));
+      fail_beyond_limit(run_.memory_limit);
     } catch (const Diverged& diverged) {
       if (ranks_.leads()) save_what_was_kept(diverged);
       throw;

@@ -40,19 +40,21 @@ void CentredRows::make() {
   shift_ = Matrix<float>(1, table.cols());
   scale_ = Matrix<float>(1, table.cols());
   const MatrixView<float> X = X_.view().columns(0, table.cols());
-  const auto each_row = [&](auto&& body) {
-    parallel_for(X.rows, 64, [&](std::size_t begin, std::size_t end) {
-      for (std::size_t i = begin; i < end; ++i) body(i);
+  for_slabs(view_, rows_, [&](std::size_t first, std::size_t count) {
+    parallel_for(count, 64, [&](std::size_t begin, std::size_t end) {
+      for (std::size_t i = first + begin; i < first + end; ++i) {
+        std::ranges::copy(table.row(rows_[i]), X.row(i).begin());
+        squash_.apply(X.row(i));
+      }
     });
-  };
-  each_row([&](std::size_t i) {
-    std::ranges::copy(table.row(rows_[i]), X.row(i).begin());
-    squash_.apply(X.row(i));
   });
   centre(means_of(MemoryStrips(X)), shift_, scale_);
-  each_row([&](std::size_t i) {
-    const auto row = X.row(i), shift = shift_.row(0), scale = scale_.row(0);
-    for (std::size_t j = 0; j < row.size(); ++j) row[j] = (row[j] - shift[j]) * scale[j];
+  parallel_for(X.rows, 64, [&](std::size_t begin, std::size_t end) {
+    const auto shift = shift_.row(0), scale = scale_.row(0);
+    for (std::size_t i = begin; i < end; ++i) {
+      const auto row = X.row(i);
+      for (std::size_t j = 0; j < row.size(); ++j) row[j] = (row[j] - shift[j]) * scale[j];
+    }
   });
 }
 

@@ -8,9 +8,10 @@
 //      reads the prepared views themselves, zeros where one is missing: few rows allow few factors, and much in a view
 //      is outside of them.
 //
-// The number of factors, the penalties and the shares of both regressions are chosen, and the deviations are measured, on views that were hidden from
-// rows which the fit did not see (three parts in turn). A deviation times 1.645 is half of an interval that held 90 % of
-// those hidden values: of each column, wider for items whose views say less.
+// The number of factors, the penalties and the shares of both regressions are chosen, and the deviations are measured, on
+// views that were hidden from rows which the fit did not see (three parts in turn, eight of fewer than 1,000 rows). A
+// deviation times 1.645 is half of an interval that held 91 % of those hidden values, so that it holds 90 % of new ones: of
+// each column, wider for items whose views say less.
 //
 // It needs no labels and no network: every method can keep one (Model, --keep-decoders).
 #pragma once
