@@ -1,6 +1,7 @@
 // An engine without a GPU, for tests: liblacuna_cuda.so that computes in the host's memory as if it were a device's, and
-// is lost where FAKE_LOST_AFTER says: so many backward passes of layers, of all trainings of the process together. From
-// then on every call fails, as with a GPU. FAKE_ROOM: bytes that may be allocated.
+// is lost where FAKE_LOST_AFTER says: so many backward passes of layers, of all trainings of the process together; or
+// FAKE_LOST_AFTER_FORWARD: so many forward passes. From then on every call fails, as with a GPU. FAKE_ROOM: bytes that may
+// be allocated.
 #include <atomic>
 #include <cstdlib>
 
@@ -39,19 +40,22 @@ class FakeOps final : public CpuOps {
     CpuOps::download(from, host, width, rows);
   }
   void linear_forward(std::span<const ForwardJob<float>> jobs) const override {
-    check();
+    check(1, 0);
     CpuOps::linear_forward(jobs);
   }
   void linear_backward(std::span<const BackwardJob<float>> jobs, const UpdateRule& rule) const override {
-    check(1);
+    check(0, 1);
     CpuOps::linear_backward(jobs, rule);
   }
 
  private:
-  static void check(std::size_t passes = 0) {
-    static const std::size_t most = number("FAKE_LOST_AFTER", ~std::size_t{0});
-    static std::atomic<std::size_t> done{0};
-    if ((done += passes) > most) throw DeviceLost("the GPU was lost (a test); go on with --resume");
+  static void check(std::size_t forward = 0, std::size_t backward = 0) {
+    static const std::size_t most_forward = number("FAKE_LOST_AFTER_FORWARD", ~std::size_t{0}),
+                             most_backward = number("FAKE_LOST_AFTER", ~std::size_t{0});
+    static std::atomic<std::size_t> forwards{0}, backwards{0};
+    const bool spent = (forwards += forward) > most_forward;
+    if ((backwards += backward) > most_backward || spent)
+      throw DeviceLost("the GPU was lost (a test); go on with --resume");
   }
 };
 

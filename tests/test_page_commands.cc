@@ -147,6 +147,7 @@ TEST(PageCommands, Run) {
       {"protocol.md", ""},
       {"recovering.md", ""},
       {"training.md", ""},
+      {"tuning.md", ""},
       {"README.md", ""},
       {"simulating.md", ""},
       {"tables.md", "mv tables cohort"},

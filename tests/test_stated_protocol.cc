@@ -309,6 +309,22 @@ TEST_F(StatedProtocol, ATableForNoDataSetOfTheRunIsReported) {
   EXPECT_TRUE(says(ended.err, "[linear.tinny]")) << ended.err;
 }
 
+TEST_F(StatedProtocol, MethodsThatLearnedFromTheValidationRowsAreNamed) {
+  const std::string words = "from the validation rows as well (all-rows): ";
+  const Published plain = publish("table", "tiny.npz", "plain"),
+                  all = publish("table", "tiny.npz", "all", {"--set", "all-rows=true"});
+  write_text(folder_ / "s.toml", "[linear]\nall-rows = true\n");
+  const Published one = publish("table", "tiny.npz", "one", {"--settings", folder_ / "s.toml"});
+  for (const auto form : {&Published::page, &Published::md, &Published::tex, &Published::stacked}) {
+    EXPECT_FALSE(says(plain.*form, "all-rows")) << plain.*form;
+    EXPECT_TRUE(says(all.*form, words + "all methods.")) << all.*form;
+    EXPECT_TRUE(says(one.*form, words + "linear.")) << one.*form;
+  }
+  EXPECT_TRUE(says(one.csv, "all_rows")) << one.csv;
+  const Ended ended = run(bench("table", "tiny.npz", "one", {"--settings", folder_ / "s.toml", "--json", "--resume"}));
+  EXPECT_EQ(json::parse(ended.out).at("all_rows"), "linear");
+}
+
 TEST_F(StatedProtocol, AQuickRunSaysWhatItChanged) {
   PaperOptions options;
   options.bench.data = {folder_ / "tiny.npz"};

@@ -12,6 +12,8 @@
 #include "base/random.h"
 #include "checks.h"
 #include "nn/schedule.h"
+#include "nn/tally.h"
+#include "ops/engine.h"
 
 namespace lacuna {
 namespace {
@@ -203,6 +205,27 @@ struct Recorder : FitContext {
     return true;
   }
 };
+
+// A loss too many is an error of ours that must not write beyond the others.
+TEST(Losses, OfMoreThanAStepHoldsAreRefused) {
+  Losses losses;
+  for (std::size_t k = 0; k < Losses::kMost; ++k) losses.add("some", 1);
+  EXPECT_THROW(losses.add("more", 1), std::length_error);
+  EXPECT_EQ(losses.count, Losses::kMost);
+  Tally tally;
+  tally.reserve(host_engine(), 2);
+  tally.begin();
+  EXPECT_THROW(tally.add("parts", 1, 3), std::length_error);
+  for (std::size_t k = 1; k < Losses::kMost; ++k) {  // the total comes too
+    double* const values = tally.add("some", 1, 2);
+    values[0] = 1, values[1] = 2;
+  }
+  EXPECT_THROW(tally.add("more", 1), std::length_error);
+  tally.end();
+  const Losses read = tally.read();
+  EXPECT_EQ(read.count, Losses::kMost);
+  EXPECT_EQ(read.total(), 3. * (Losses::kMost - 1));
+}
 
 TEST(Schedule, WarmUpThenCosine) {
   EXPECT_DOUBLE_EQ(rate_factor(Schedule::constant, 0, 0, 100), 1);

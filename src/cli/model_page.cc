@@ -61,6 +61,8 @@ nlohmann::json floor_metrics(const Selection& learn, const Selection& val, const
 std::string rows_words(const nlohmann::json& rows) {
   const std::string words =
       fmt::format("{} for training, {} for validation", rows["train"].dump(), rows["val"].dump());
+  if (rows.contains("refit"))
+    return fmt::format("{}; then all {} in a second fit", words, rows["refit"].dump());
   if (!rows.contains("unlabelled")) return words;
   return fmt::format("{}; the views of {} that will be scored took part in training", words,
                      rows["unlabelled"].dump());
@@ -69,7 +71,8 @@ std::string rows_words(const nlohmann::json& rows) {
 // Everything that is measured on the validation rows, with one rule for decisions.
 void describe_validation(const Model& model, const Selection& learn, const Selection& val,
                          ModelReport& page) {
-  const Matrix<float> scores = model.predict(val);
+  const bool refitted = !model.refitted().is_null();
+  const Matrix<float> scores = refitted ? *model.validation_scores() : model.predict(val);
   const Matrix<std::uint8_t> decided = model.decide(scores);
   const Matrix<std::int8_t> truth = true_labels(val);
   page.metrics = metrics_json(evaluate(scores, truth, decided));
@@ -82,6 +85,10 @@ void describe_validation(const Model& model, const Selection& learn, const Selec
   page.caution =
       "These rows also chose the epoch, the thresholds and the calibration, so their figures are slightly "
       "optimistic. For unbiased figures use lacuna evaluate on a test part.";
+  if (refitted)
+    page.caution +=
+        " They are of the first fit. The model itself has also learned from these rows, so that nothing here "
+        "is left to measure it by.";
   page.details =
       prediction_details(scores, truth, decided, model.label_names(), model.method().traits().probabilities);
   try {

@@ -234,6 +234,8 @@ PredictTally predict_file(const PredictFlags& flags, const Model& model, const R
       !flags.quiet && source.has_folds() && !protocol.empty() && protocol != source_flags.protocol)
     tell(flags.model,
          {fmt::format("was trained by protocol {0}: give --protocol {0}, here and to evaluate", protocol)});
+  if (!flags.quiet && flags.part == "val" && !model.refitted().is_null())
+    tell(flags.model, {"learned from these rows as well (--all-rows): what is measured on them is too good"});
   const Selection selection = source.part(part_from_name(flags.part));
   if (flags.known_labels && selection.fold != nullptr && !selection.hide_labels)
     fail(Exit::usage,

@@ -33,7 +33,7 @@ double Progress::time_left(const EpochRecord& record) {
 }
 
 std::string Progress::line(const EpochRecord& r, double left) const {
-  std::string text;
+  std::string text = r.pass > 0 ? "again, all rows: " : "";
   if (r.members > 1)
     text += fmt::format("member {}/{}{}", r.member + 1, r.members, r.views > 1 ? ", " : "  ");
   if (r.views > 1) text += fmt::format("view {}/{}  ", r.view + 1, r.views);
@@ -90,6 +90,7 @@ nlohmann::json epoch_json(const EpochRecord& record) {
                           {"epochs", record.epochs},
                           {"seconds", record.seconds},
                           {"losses", record.losses}};
+  if (record.pass > 0) entry["pass"] = record.pass;
   if (record.members > 1) entry["member"] = record.member;
   if (record.views > 1) entry["view"] = record.view;
   if (record.kept > 0) entry["kept"] = record.kept;

@@ -67,15 +67,22 @@ void check_flags(const LearningFlags& learning, Options& options, const Argument
       if (counts)
         fail(Exit::usage,
              "--{} has no effect with --hold-out 0: there are no validation rows to compare epochs on", name);
+  if (learning.source.folds.empty() && learning.hold_out == 0 && value("all-rows") == true)
+    fail(Exit::usage,
+         "--all-rows has no effect with --hold-out 0: the model learns from all rows in its one fit");
   if (last && patient)
     fail(Exit::usage, "--patience has no effect with --select last: no epoch is better than another");
 }
 
 // Of a single network: the epoch whose parameters were kept, and how many there were. 0 where nothing was selected.
 std::pair<std::int64_t, std::int64_t> kept_epoch(const nlohmann::json& history) {
-  if (history.empty() || history.back().value("member", 0) > 0 || history.back().value("view", 0) > 0)
-    return {0, 0};
-  return {history.back().value("kept", std::int64_t{0}), history.back().value("epoch", std::int64_t{0})};
+  std::pair<std::int64_t, std::int64_t> found{0, 0};
+  for (const auto& line : history) {
+    if (line.value("pass", 0) > 0) break;  // the second fit follows the first
+    if (line.value("member", 0) > 0 || line.value("view", 0) > 0) return {0, 0};
+    found = {line.value("kept", std::int64_t{0}), line.value("epoch", std::int64_t{0})};
+  }
+  return found;
 }
 
 // What the command line alone shows to be impossible.
@@ -95,6 +102,14 @@ void check_outputs(const TrainFlags& flags, const Model& model, const Ranks& ran
   if (flags.run.share && !ranks.alone())
     fail(Exit::usage, "--share: {} ranks learn one member after the other together; use either",
          ranks.size());
+  if (model.options().json().value("all-rows", false)) {
+    if (flags.run.share)
+      fail(Exit::usage, "--share: processes do not share the second fit of --all-rows; use either");
+    if (flags.run.time_limit > 0)
+      fail(Exit::usage, "--time-limit would end the first fit of --all-rows early; use either");
+    if (flags.memory.bytes() > 0)
+      fail(Exit::usage, "--memory-limit: the second fit of --all-rows holds its rows in memory; use either");
+  }
   if (flags.memory.bytes() == 0) return;
   if (!ranks.alone())
     fail(Exit::usage, "--memory-limit: {} ranks hold their rows in memory; use either", ranks.size());
@@ -227,7 +242,7 @@ class TrainCommand {
                                                   counted(rows_.unlabelled, "more row"))
                                     : "",
                counted(model_.method().parameters(), "parameter"), duration_text(steady_seconds() - begun_),
-               kept > 0 ? fmt::format(", epoch {} of {} kept", kept, epochs) : "");
+               (kept > 0 ? fmt::format(", epoch {} of {} kept", kept, epochs) : "") + refit_words());
     if (kept > 0 && 3 * kept < epochs)
       fmt::print("the best epoch came early: --patience 20 stops a training 20 epochs after its best\n");
     if (model_.validation()) tell_validation(*model_.validation());
@@ -297,13 +312,22 @@ class TrainCommand {
         {"seconds", steady_seconds() - begun_},
         {"date", utc_text(std::time(nullptr))}};
     if (rows_.unlabelled > 0) document["rows"]["unlabelled"] = rows_.unlabelled;
+    if (!model_.refitted().is_null()) document["rows"]["refit"] = model_.refitted()["rows"];
     if (!accounts_.empty()) document["ranks"] = accounts_json(accounts_);
     return document;
   }
 
+  std::string refit_words() const {
+    const auto& refitted = model_.refitted();
+    return refitted.is_null() ? ""
+                              : fmt::format(", then learned again from all {}",
+                                            counted(refitted["rows"].get<std::size_t>(), "row"));
+  }
+
   void tell_validation(const Metrics& metrics) const {
     const Selection& val = rows_.val;
-    fmt::print("on {}:", counted(val.rows.size(), "validation row"));
+    fmt::print("{}on {}:", model_.refitted().is_null() ? "" : "before that, ",
+               counted(val.rows.size(), "validation row"));
     for (std::size_t i = 0; i < metric_names().size(); ++i)
       if (const double value = metrics.values()[i]; std::isnan(value))
         fmt::print("  {} -", metric_names()[i]);

@@ -92,11 +92,13 @@ class Recorder final : public FitContext {
   explicit Recorder(const EpochWatch& hears) : hears_(hears) {}
   bool after_epoch(const EpochRecord& record, FunctionRef<void(Tensors&)>) override {
     if (stop_requested) fail(Exit::interrupted, "interrupted");
-    if (record.fit() != fit) before += seconds, fit = record.fit();  // each counts from 0
+    const std::pair of{record.pass, record.fit()};
+    if (of != fit) before += seconds, fit = of;  // each counts from 0
     seconds = record.seconds;
     ++epochs;
     (epochs == 1 ? first_epoch : last_epoch) = watch.seconds();
     json line = {{"epoch", record.epoch}, {"member", record.fit()}, {"losses", record.losses}};
+    if (record.pass > 0) line["pass"] = record.pass;
     if (record.validated) line["validation"] = metrics_json(record.validation);
     history.push_back(std::move(line));
     if (hears_) hears_(record);
@@ -118,8 +120,8 @@ class Recorder final : public FitContext {
  private:
   const EpochWatch& hears_;
   Stopwatch watch;
-  std::int64_t fit = 0;
-  double before = 0, seconds = 0;  // of training alone: earlier fits, the running one
+  std::pair<std::int64_t, std::int64_t> fit{0, 0};  // the running one: its pass and its number
+  double before = 0, seconds = 0;                   // of training alone: earlier fits, the running one
   double first_epoch = 0, last_epoch = 0;
   std::size_t epochs = 0;
 };
@@ -147,6 +149,7 @@ Search search_settings(const CellSpec& spec, Model& model, const Selection& trai
   for (const Combination& combination : search_plan(own_axes(model), spec.tune, spec.seed, model)) {
     Model trial = make_model(spec);
     for (const auto& [name, value] : combination) trial.options().set(name, value, "a trial");
+    trial.options().set("all-rows", "false", "a trial");  // nothing would judge it
     Recorder recorder(watch);
     recorder.seed = spec.seed;
     json line = {{"settings", json::object()}};
@@ -363,8 +366,8 @@ Cost estimate_cell(const CellSpec& spec, Shelf& shelf) {
   const LearningRows rows = learning_rows(data, shelf.folds(spec.data, spec.folds), spec.fold, spec.protocol);
   const FitSize size = fit_size(rows.learn, components);
   Cost cost = model.method().cost(size);
-  cost.core_seconds *=
-      static_cast<double>(model.members_planned()) * static_cast<double>(spec.tune > 0 ? spec.tune + 1 : 1);
+  const std::int64_t fits = (spec.tune > 0 ? spec.tune + 1 : 1) + (text("all-rows") == "true" ? 1 : 0);
+  cost.core_seconds *= static_cast<double>(model.members_planned()) * static_cast<double>(fits);
   for (std::size_t v = 0; v < data.views.size(); ++v) {
     const auto columns = static_cast<double>(data.views[v].columns()),
                present = static_cast<double>(size.present[v]);
@@ -460,6 +463,7 @@ CellFiles run_cell(const CellSpec& spec, Shelf& shelf, const EpochWatch& watch) 
     files.result["metrics"] = metrics_json(evaluate(files.scores, truth, decided));
     files.result["history"] = thinned(recorder.history, 120);
     files.result["parameters"] = model.method().parameters();
+    if (!model.refitted().is_null()) files.result["rows"]["refit"] = model.refitted()["rows"];
     if (!recorder.remarks.empty()) files.result["remarks"] = recorder.remarks;
     if (spec.fold == 0) {
       files.details = prediction_details(files.scores, truth, decided, data->label_names,

@@ -105,7 +105,7 @@ void show_details(const std::string& name, const std::string& owner, const nlohm
 // The pictures and the table of label_page_text, for other pages.
 void show_label_graph(const std::vector<std::string>& labels, const LabelGraph& graph, ReportSink& sink);
 // The course of a metric on the validation rows, of the first member where there are several.
-bool of_first_fit(const nlohmann::json& line);  // of the history: the first member, the first view
+bool of_first_fit(const nlohmann::json& line);  // of the history: the first pass, member and view
 Series validation_curve(const nlohmann::json& history, const std::string& metric);
 
 // Mean ± deviation of some values as a cell.

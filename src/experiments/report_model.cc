@@ -104,7 +104,9 @@ void show_metrics(const ModelReport& report, ReportSink& sink) {
 }
 
 void show_course(const ModelReport& report, ReportSink& sink) {
-  const json& last = report.history.back();
+  const auto more = [&](const char* name) {
+    return std::ranges::any_of(report.history, [&](const json& line) { return line.value(name, 0) > 0; });
+  };
   LinePlot curves{
       .title = "Metrics on validation rows", .x_label = "epoch", .y_label = "value", .series = {}};
   int style = 0;
@@ -131,7 +133,7 @@ void show_course(const ModelReport& report, ReportSink& sink) {
       at->y.push_back(value.get<double>());
     }
   }
-  const bool members = last.value("member", 0) > 0, views = last.value("view", 0) > 0;
+  const bool members = more("member"), views = more("view");
   std::string kept;
   json first_member;  // the last line of the member that is drawn
   for (const auto& line : report.history)

@@ -11,7 +11,7 @@ namespace lacuna {
 using nlohmann::json;
 
 bool of_first_fit(const json& line) {
-  return line.value("member", 0) == 0 && line.value("view", 0) == 0;
+  return line.value("pass", 0) == 0 && line.value("member", 0) == 0 && line.value("view", 0) == 0;
 }
 
 Series validation_curve(const json& history, const std::string& metric) {

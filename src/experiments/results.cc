@@ -94,15 +94,34 @@ std::vector<std::pair<std::string, std::string>> ExperimentResults::origin() con
   for (const auto& cell : cells)
     if (cell.run.is_object()) versions.insert(cell.run.value("version", "?"));
   if (versions.empty()) versions.insert(LACUNA_VERSION);
-  return {{"protocol", protocol_name(protocol())},
-          {"seed", std::to_string(header.at("mask").value("seed", std::uint64_t{1}))},
-          {"version", join({versions.begin(), versions.end()}, ", ")}};
+  std::vector<std::pair<std::string, std::string>> facts = {
+      {"protocol", protocol_name(protocol())},
+      {"seed", std::to_string(header.at("mask").value("seed", std::uint64_t{1}))},
+      {"version", join({versions.begin(), versions.end()}, ", ")}};
+  if (const auto titles = refitted(); !titles.empty()) facts.emplace_back("all_rows", join(titles, ", "));
+  return facts;
+}
+
+// Titles of the methods whose cells say so, in the order of the table.
+std::vector<std::string> ExperimentResults::refitted() const {
+  std::vector<std::string> titles;
+  for (const auto& method : methods)
+    if (std::ranges::any_of(cells, [&](const ResultCell& cell) {
+          return cell.method == method.key && cell.result.is_object() &&
+                 cell.result.value("rows", json::object()).contains("refit");
+        }))
+      titles.push_back(method.title);
+  return titles;
 }
 
 std::string ExperimentResults::origin_words() const {
   const auto facts = origin();
-  return fmt::format("Protocol {}{}, seed {}, Lacuna {}.", facts[0].second, protocol_remark(protocol()),
-                     facts[1].second, facts[2].second);
+  std::string words = fmt::format("Protocol {}{}, seed {}, Lacuna {}.", facts[0].second,
+                                  protocol_remark(protocol()), facts[1].second, facts[2].second);
+  if (const auto titles = refitted(); !titles.empty())
+    words += fmt::format(" Learned in the end from the validation rows as well (all-rows): {}.",
+                         titles.size() == methods.size() ? "all methods" : join(titles, ", "));
+  return words;
 }
 
 const MethodInfo& ExperimentResults::lead() const {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <nlohmann/json.hpp>
 #include <optional>
 
 #include "base/error.h"
@@ -86,6 +87,7 @@ class FillMissing final : public Method {
     filled_val.G = val.G;
     inner_->fit(filled, filled_val, context);
   }
+  nlohmann::json selected() const override { return inner_->selected(); }
   void predict(const Items& items, MatrixView<float> scores) const override {
     inner_->predict(fill(items), scores);
   }
@@ -162,16 +164,19 @@ class PerView final : public Method {
     if (view_ >= static_cast<std::int64_t>(train.views()))
       fail(Exit::usage, "view {} was requested, the data has the views 0 to {}", view_, train.views() - 1);
     best_.reset();
+    const nlohmann::json* earlier = context.follows();
+    only_ = earlier == nullptr ? view_ : earlier->at("view").get<std::int64_t>();
     std::size_t first = 0;
     const Tensors* resumed = context.resume_from();
     if (resumed != nullptr) first = resume(*resumed, train);
     for (std::size_t v = first; v < train.views(); ++v) {
-      if (view_ >= 0 && static_cast<std::size_t>(view_) != v) continue;
+      if (only_ >= 0 && static_cast<std::size_t>(only_) != v) continue;
       const Matrix<float> mean = present_mean(train.X[v], train.W, v);
       const Items observed = rows_with_view(train, v);
       if (observed.rows() == 0) continue;
       const Items selection = val.rows() > 0 ? with_labels(one_view(val, v, mean), val) : Items{};
       ViewContext inner_context(*this, context, v, train.views());
+      inner_context.first = earlier == nullptr ? nullptr : &earlier->at("of");
       std::optional<Tensors> state;
       if (resumed != nullptr && v == first) {
         state = resumed->part("current.");
@@ -182,6 +187,7 @@ class PerView final : public Method {
       model->fit(observed, selection, inner_context);
       const double ap = evaluate_on(*model, selection.rows() > 0 ? selection : observed).ap;
       if (!best_ || ap > best_ap_) {
+        selected_ = model->selected();
         best_ = std::move(model);
         best_ap_ = ap;
         best_view_ = v;
@@ -191,6 +197,7 @@ class PerView final : public Method {
     }
     if (!best_) fail(Exit::data, "no view of the training rows has an instance");
   }
+  nlohmann::json selected() const override { return {{"view", best_view_}, {"of", selected_}}; }
 
   void predict(const Items& items, MatrixView<float> scores) const override {
     best_->predict(one_view(items, best_view_, mean_), scores);
@@ -225,7 +232,7 @@ class PerView final : public Method {
     }
     bool after_epoch(const EpochRecord& record, FunctionRef<void(Tensors&)> snapshot) override {
       EpochRecord mine = record;
-      if (owner.view_ < 0) {  // otherwise there is one to try
+      if (owner.only_ < 0) {  // otherwise there is one to try
         mine.view = static_cast<std::int64_t>(v);
         mine.views = static_cast<std::int64_t>(m);
       }
@@ -241,6 +248,7 @@ class PerView final : public Method {
           file.put_all("best.", best);
           file.metadata["best"] = best.metadata;
           file.metadata["best_ap"] = owner.best_ap_;
+          file.metadata["best_selected"] = owner.selected_;
         }
       });
       stopped = stopped || !go_on;
@@ -248,11 +256,13 @@ class PerView final : public Method {
     }
     bool stopping() override { return outer.stopping(); }
     const Tensors* resume_from() override { return state; }
+    const nlohmann::json* follows() const override { return first; }
     void remark(const std::string& text) override { outer.remark(text); }
     const PerView& owner;
     FitContext& outer;
     std::size_t v, m;
     const Tensors* state = nullptr;
+    const nlohmann::json* first = nullptr;
     bool stopped = false;  // by the surroundings: no further view is begun
   };
 
@@ -269,6 +279,7 @@ class PerView final : public Method {
       for (const auto& X : train.X) shape.columns.push_back(X.cols());
       load(best, shape);
       best_ap_ = file.metadata.value("best_ap", 0.0);
+      selected_ = file.metadata.value("best_selected", nlohmann::json());
     }
     return view;
   }
@@ -320,7 +331,9 @@ class PerView final : public Method {
   std::function<std::unique_ptr<Method>()> make_;
   std::unique_ptr<Method> settings_, best_;
   std::int64_t view_ = -1;
+  std::int64_t only_ = -1;  // the one view to fit, or -1
   double best_ap_ = 0;
+  nlohmann::json selected_;  // by the best one
   std::size_t best_view_ = 0;
   Matrix<float> mean_;  // (1, d) of the best view
 };

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cassert>
 #include <cmath>
+#include <nlohmann/json.hpp>
 #include <numeric>
 
 #include "base/error.h"
@@ -204,6 +205,14 @@ BlendChoice choose_blend(std::span<const Matrix<float>> values, MatrixView<const
 void save_blend(const Blend& blend, Tensors& file) {
   file.put(kSlopes, std::span(blend.slopes));
   file.put(kIntercept, std::span(&blend.intercept, 1));
+}
+
+nlohmann::json blend_json(const Blend& blend) {
+  return {{"slopes", blend.slopes}, {"intercept", blend.intercept}};
+}
+
+Blend blend_from_json(const nlohmann::json& from) {
+  return {from.at("slopes").get<std::vector<float>>(), from.at("intercept").get<float>()};
 }
 
 bool has_blend(const Tensors& file) {

@@ -12,6 +12,7 @@
 #pragma once
 
 #include <cstdint>
+#include <nlohmann/json_fwd.hpp>
 #include <span>
 #include <vector>
 
@@ -41,6 +42,8 @@ constexpr std::size_t kFewestJudged = 10;  // rows; with fewer the first candida
 BlendChoice choose_blend(std::span<const Matrix<float>> values, MatrixView<const std::int8_t> truth);
 
 void save_blend(const Blend& blend, Tensors& file);  // borrows
+nlohmann::json blend_json(const Blend& blend);
+Blend blend_from_json(const nlohmann::json& from);  // throws as nlohmann::json does
 Blend load_blend(const Tensors& file, std::size_t members);
 bool has_blend(const Tensors& file);
 

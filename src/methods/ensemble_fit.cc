@@ -50,7 +50,27 @@ void Ensemble::fit(const Items& train, const Items& val, FitContext& context) {
   } else {
     fit_alone(train, val, context);
   }
-  if (choosing_) choose(train, val, context);
+  if (choosing_ && context.follows() == nullptr) choose(train, val, context);
+}
+
+nlohmann::json Ensemble::selected() const {
+  return {{"members", selected_}, {"which", which_}, {"blend", blend_json(blend_)}, {"choice", choice_}};
+}
+
+// The fits of an earlier ensemble's members and their teachers, blended as they were.
+void Ensemble::follow(const nlohmann::json& first) {
+  const nlohmann::json& members = first.at("members");
+  const auto which = first.at("which").get<std::vector<std::size_t>>();
+  std::vector<std::size_t> all(teachers_);
+  std::iota(all.begin(), all.end(), std::size_t{0});
+  all.insert(all.end(), which.begin(), which.end());
+  for (const std::size_t k : all) {
+    if (k >= specs_.size() || !members.is_array() || members.size() != specs_.size())
+      fail(Exit::data, "broken checkpoint: the first fit had other members");
+    fits_.push_back({k, kWhole});
+  }
+  blend_ = blend_from_json(first.at("blend"));
+  choice_ = first.at("choice");
 }
 
 // Nothing is fitted yet: the planned fits, and the candidates that are left out.
@@ -62,7 +82,13 @@ void Ensemble::begin(const Items& train, const FitContext& context) {
   left_out_.assign(specs_.size(), "");
   failure_.reset();
   Q_ = SharedMatrix<float>(teachers_ > 0 ? train.rows() : 0, train.labels());
+  selected_ = nlohmann::json::array();
+  for (std::size_t k = 0; k < specs_.size(); ++k) selected_.push_back(nullptr);
   fits_.clear();
+  parts_.clear();
+  crossed_.assign(specs_.size(), {});
+  all_crossed_ = false;
+  if (const nlohmann::json* first = context.follows()) return follow(*first);
   double seconds = 0;
   FitSize size = fit_size(train);
   for (std::size_t k = 0; k < specs_.size(); ++k) {
@@ -87,9 +113,6 @@ void Ensemble::begin(const Items& train, const FitContext& context) {
 // Fits without one of k parts take k - 1 times the time of one fit, so all together k times. Of five parts they see
 // more of the rows than of three.
 void Ensemble::plan_parts(const Items& train, double seconds, const FitContext& context) {
-  parts_.clear();
-  crossed_.assign(specs_.size(), {});
-  all_crossed_ = false;
   const auto affordable = [&](std::uint32_t parts) { return parts * seconds <= choosing_->seconds; };
   if (!choosing_ || fits_.size() < 2 || train.rows() < kFewestJudged || !affordable(kFewParts)) return;
   const std::uint32_t parts = affordable(kManyParts) ? kManyParts : kFewParts;
@@ -121,6 +144,8 @@ void Ensemble::fit_alone(const Items& train, const Items& val, FitContext& conte
 bool Ensemble::fit_some(std::size_t begin, std::size_t end, std::optional<Tensors>& current,
                         const Items& train, const Items& val, FitContext& context) {
   std::vector<std::unique_ptr<Method>> methods(fits_.size());
+  const nlohmann::json* first = context.follows();
+  const bool may_fail = choosing_ && first == nullptr;
   const auto learn = [&](std::size_t f, FitContext& outer) {
     const std::size_t k = fits_[f].member;
     const auto wrap = [&](Tensors& file, FunctionRef<void(Tensors&)> inner) {
@@ -129,6 +154,7 @@ bool Ensemble::fit_some(std::size_t begin, std::size_t end, std::optional<Tensor
       snapshot(file, f, part);
     };
     MemberContext member(outer, f, fits_.size(), member_seed(context.seed, k),
+                         first == nullptr ? nullptr : &first->at("members").at(k),
                          f == begin ? std::exchange(current, std::nullopt) : std::nullopt, wrap);
     methods[f] = make_member(specs_[k]);
     run(*methods[f], fits_[f], train, val, member);
@@ -141,7 +167,7 @@ bool Ensemble::fit_some(std::size_t begin, std::size_t end, std::optional<Tensor
     try {
       fits.finish(f);
     } catch (const Diverged& diverged) {
-      if (!choosing_) {
+      if (!may_fail) {
         if (diverged.kept && !specs_[k].teacher) take(fits_[f], std::move(methods[f]), train);
         throw Diverged(fmt::format("member {} of {}: {}", k + 1, specs_.size(), diverged.what()),
                        !members_.empty());
@@ -150,7 +176,7 @@ bool Ensemble::fit_some(std::size_t begin, std::size_t end, std::optional<Tensor
       continue;
     } catch (const Error& error) {  // a member that was stopped too early does not count
       if (error.code() == Exit::interrupted && !members_.empty() && context.stopping()) return false;
-      if (!choosing_ || was_stopped(error)) throw;
+      if (!may_fail || was_stopped(error)) throw;
       leave_out(k, error);
       continue;
     }
@@ -199,7 +225,8 @@ void Ensemble::learn_shared(std::size_t begin, std::size_t end, const Items& tra
       }
       const std::size_t k = fits_[f].member;
       const auto wrap = [](Tensors& file, FunctionRef<void(Tensors&)> inner) { inner(file); };
-      MemberContext member(context, f, fits_.size(), member_seed(context.seed, k), std::nullopt, wrap);
+      MemberContext member(context, f, fits_.size(), member_seed(context.seed, k), nullptr, std::nullopt,
+                           wrap);
       std::unique_ptr<Method> method = make_member(specs_[k]);
       Tensors state;
       try {
@@ -230,6 +257,7 @@ void Ensemble::run(Method& method, const Fit& fit, const Items& train, const Ite
 // What a finished fit leaves.
 void Ensemble::take(const Fit& fit, std::unique_ptr<Method> method, const Items& train) {
   const MemberSpec& spec = specs_[fit.member];
+  if (fit.part == kWhole) selected_[fit.member] = method->selected();
   if (spec.teacher) {
     Matrix<float> scores(Q_.rows(), Q_.cols());
     method->predict(train.form(spec.form), scores);
@@ -345,6 +373,7 @@ void Ensemble::snapshot(Tensors& file, std::size_t done, const Tensors& current)
   file.put_all(kCurrent, current);
   auto& state = file.metadata[kEnsembleState];
   state["done"] = done;
+  state["selected"] = selected_;
   state["metadata"].push_back(current.metadata);
   if (teachers_ > 0) file.put(kTaughtScores, Q_.view());
   if (!choosing_) return;
@@ -359,6 +388,9 @@ std::optional<Tensors> Ensemble::restore(const Tensors& file, const Items& train
   done = saved.value("done", std::size_t{0});
   if (done >= fits_.size()) fail(Exit::data, "{}: {} of {} members done", file.path(), done, fits_.size());
   if (teachers_ > 0) file.get(kTaughtScores, Q_);
+  if (const auto selected = saved.value("selected", nlohmann::json());
+      selected.is_array() && selected.size() == specs_.size())
+    selected_ = selected;
   std::size_t there = done - std::min(done, teachers_);
   if (choosing_) {
     there = members_in_use(file).size();

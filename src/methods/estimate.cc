@@ -77,7 +77,7 @@ void check_memory_limit(const Method& method, const FitSize& size, FitContext& c
          bytes_text(limit));
 }
 
-void announce_cost(const Method& method, const FitSize& size, FitContext& context) {
+void announce_cost(const Method& method, const FitSize& size, int fits, FitContext& context) {
   check_memory_limit(method, size, context);
   const Cost cost = cost_of_rank(method, size, context);
   const auto memory = static_cast<double>(machine_memory());
@@ -88,7 +88,7 @@ void announce_cost(const Method& method, const FitSize& size, FitContext& contex
          "method (lacuna methods {} lists settings that may save memory)",
          method.traits().name, bytes_text(cost.bytes), size.rows, size.columns.size(), size.labels,
          bytes_text(memory), method.traits().name);
-  const double seconds = cost.core_seconds / static_cast<double>(threads());
+  const double seconds = fits * cost.core_seconds / static_cast<double>(threads());
   if (seconds > kLong)
     context.remark(fmt::format("{} will take about {} here, by its own estimate", method.traits().name,
                                duration_text(seconds)));

@@ -14,8 +14,8 @@ std::uint64_t machine_memory();  // bytes
 // Exit::failed where a memory limit is too low for the method, with the rows themselves in files.
 void check_memory_limit(const Method& method, const FitSize& size, FitContext& context);
 // The same, and Exit::failed where the method needs more memory than the machine has; a remark where it will run for more than a
-// quarter of an hour on the threads there are.
-void announce_cost(const Method& method, const FitSize& size, FitContext& context);
+// quarter of an hour on the threads there are, `fits` of them one after the other.
+void announce_cost(const Method& method, const FitSize& size, int fits, FitContext& context);
 
 // AP on `val` of scoring every item by the labels' frequencies in `train`.
 double floor_ap(const Items& train, const Items& val);

@@ -3,6 +3,7 @@
 // `distilled` several that teach each other.
 #include <algorithm>
 #include <array>
+#include <nlohmann/json.hpp>
 
 #include "base/error.h"
 #include "methods/all.h"
@@ -160,12 +161,21 @@ bool Lacuna::chooses(const std::string& preset) const {
 
 void Lacuna::fit(const Items& train, const Items& val, FitContext& context) {
   memory_ = RowMemory();
-  const bool off = memory_options_.weight() == 0.;  // a wrong one is refused before the training
+  MemoryOptions options = memory_options_;
+  if (const nlohmann::json* first = context.follows())
+    options.use = fmt::format("{}", first->at("memory").get<double>());
+  const bool off = options.weight() == 0.;  // a wrong one is refused before the training
   const std::size_t c = train.labels(), own = static_cast<std::size_t>(network_options_.embedding),
                     branches = network_options_.fusion == Fusion::both ? 2 : 1;
-  train_options_.beside = off ? 0 : memory_options_.bytes(train.rows(), branches * (own > 0 ? own : c), c);
+  train_options_.beside = off ? 0 : options.bytes(train.rows(), branches * (own > 0 ? own : c), c);
   NetworkMethod::fit(train, val, context);
-  memory_ = RowMemory::fit(*network(), train, val, memory_options_, precision(), context);
+  memory_ = RowMemory::fit(*network(), train, val, options, precision(), context);
+}
+
+nlohmann::json Lacuna::selected() const {
+  nlohmann::json chosen = NetworkMethod::selected();
+  chosen["memory"] = memory_.weight();
+  return chosen;
 }
 
 void Lacuna::predict(const Items& items, MatrixView<float> scores) const {

@@ -3,6 +3,7 @@
 // lack). Unknown labels have no term. One λ for all labels, chosen on validation rows unless it is given.
 #include <algorithm>
 #include <cmath>
+#include <nlohmann/json.hpp>
 
 #include "base/error.h"
 #include "methods/all.h"
@@ -42,7 +43,7 @@ class LinearMethod final : public Method {
             .bytes = 8 * (n * p * (columns > n ? 3 : 1) + 16 * p * c + 4 * n * c)};
   }
 
-  void fit(const Items& train, const Items& val, FitContext&) override {
+  void fit(const Items& train, const Items& val, FitContext& context) override {
     const std::size_t m = train.views(), c = train.labels();
     widths_.clear();
     for (const auto& X : train.X) widths_.push_back(X.cols());
@@ -52,12 +53,13 @@ class LinearMethod final : public Method {
     const Matrix<float> X = side_by_side(train);
     W_ = Matrix<float>(X.cols(), c);
     b_ = Matrix<float>(1, c);
-    used_lambda_ = lambda_ > 0 ? lambda_ : kUsual;
+    const nlohmann::json* first = context.follows();
+    used_lambda_ = first != nullptr ? first->at("lambda").get<double>() : lambda_ > 0 ? lambda_ : kUsual;
 
     const bool wide = X.cols() > X.rows();
     Cholesky factor;
     LogisticRegressions regressions(wide ? row_space(X, factor) : in_double(X), train.Y, train.G);
-    if (lambda_ > 0 || val.rows() == 0) {
+    if (lambda_ > 0 || val.rows() == 0) {  // which a fit that follows another has not
       regressions.solve(used_lambda_, kTolerance, kIterations);
       take(regressions, X, factor);
       return;
@@ -77,6 +79,8 @@ class LinearMethod final : public Method {
     W_ = std::move(best_W);
     b_ = std::move(best_b);
   }
+
+  nlohmann::json selected() const override { return {{"lambda", used_lambda_}}; }
 
   void predict(const Items& items, MatrixView<float> scores) const override {
     std::size_t first = 0;

@@ -16,8 +16,8 @@ class MemberContext final : public FitContext {
  public:
   using Wrap = FunctionRef<void(Tensors&, FunctionRef<void(Tensors&)>)>;
   MemberContext(FitContext& outer, std::size_t number, std::size_t count, std::uint64_t own_seed,
-                std::optional<Tensors> state, Wrap wrap)
-      : outer_(outer), number_(number), count_(count), state_(std::move(state)), wrap_(wrap) {
+                const nlohmann::json* first, std::optional<Tensors> state, Wrap wrap)
+      : outer_(outer), number_(number), count_(count), first_(first), state_(std::move(state)), wrap_(wrap) {
     seed = own_seed;
   }
   void before_training(std::uint64_t snapshot_bytes, std::uint64_t model_bytes) override {
@@ -34,12 +34,14 @@ class MemberContext final : public FitContext {
   }
   bool stopping() override { return outer_.stopping(); }
   const Tensors* resume_from() override { return state_ ? &*state_ : nullptr; }
+  const nlohmann::json* follows() const override { return first_; }
   void remark(const std::string& text) override { outer_.remark(text); }
   const Ranks& ranks() const override { return outer_.ranks(); }
 
  private:
   FitContext& outer_;
   std::size_t number_, count_;
+  const nlohmann::json* first_;
   std::optional<Tensors> state_;
   Wrap wrap_;
 };

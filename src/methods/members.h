@@ -27,6 +27,7 @@ class Ensemble final : public Method, public MemoryHolder {
   void set_preset(const std::string& name, PrepareOptions& prepare) override;
   Cost cost(const FitSize& size) const override;
   void fit(const Items& train, const Items& val, FitContext& context) override;
+  nlohmann::json selected() const override;  // {"members": of each spec, "which", "blend", "choice"}
   void predict(const Items& items, MatrixView<float> scores) const override;
   void predict_sets(const Items& items, const ViewSets& sets, MatrixView<float> values) const override;
   void decide(MatrixView<const float> scores, MatrixView<std::uint8_t> decided) const override;
@@ -47,6 +48,7 @@ class Ensemble final : public Method, public MemoryHolder {
   };
 
   void begin(const Items& train, const FitContext& context);
+  void follow(const nlohmann::json& first);
   void plan_parts(const Items& train, double seconds, const FitContext& context);
   void fit_alone(const Items& train, const Items& val, FitContext& context);
   bool fit_some(std::size_t begin, std::size_t end, std::optional<Tensors>& current, const Items& train,
@@ -90,6 +92,7 @@ class Ensemble final : public Method, public MemoryHolder {
   bool all_crossed_ = false;
   std::vector<std::string> left_out_;  // of each spec: why, or empty
   std::optional<Error> failure_;       // the first
+  nlohmann::json selected_;            // of each spec: what its fit selected, or null
   SharedMatrix<float> Q_;              // mean score of the teachers so far
 };
 

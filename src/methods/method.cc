@@ -70,6 +70,10 @@ constexpr Entry kMethods[] = {
 
 }  // namespace
 
+nlohmann::json Method::selected() const {
+  return nullptr;
+}
+
 std::vector<MemberPlan> Method::plan(const std::string&, std::size_t members) const {
   return std::vector<MemberPlan>(std::max<std::size_t>(members, 1));
 }

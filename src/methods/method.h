@@ -8,6 +8,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <nlohmann/json_fwd.hpp>
 #include <string>
 #include <vector>
 
@@ -106,6 +107,9 @@ class Method {
   }
   // Learns from `train`; `val` (possibly without rows) serves selection only. Deterministic in context.seed.
   virtual void fit(const Items& train, const Items& val, FitContext& context) = 0;
+  // What the fit that has just ended selected on validation rows, for a fit that follows it (FitContext::follows); null
+  // where nothing is selected.
+  virtual nlohmann::json selected() const;
   // scores (n, c), larger = more relevant. Const, re-entrant.
   virtual void predict(const Items& items, MatrixView<float> scores) const = 0;
   // Values (k, c) of items with fewer of their views: the log-odds of scores that are probabilities, other scores as

@@ -2,17 +2,12 @@
 
 #include <algorithm>
 #include <cmath>
-#include <numeric>
 
 #include "base/error.h"
 #include "base/text.h"
 #include "data/bootstrap.h"
-#include "data/learnable.h"
-#include "data/prepared.h"
 #include "data/release.h"
 #include "methods/ensemble.h"
-#include "methods/estimate.h"
-#include "methods/label_shares.h"
 
 namespace lacuna {
 namespace {
@@ -21,46 +16,14 @@ constexpr int kSchema = 1;
 constexpr const char* kPrior = "label_prior";
 constexpr const char* kBudget = "10m";
 
-std::vector<float> prior_of(const Items& items) {
-  std::vector<float> prior;
-  for (const double p : label_shares(items)) prior.push_back(static_cast<float>(std::log(p / (1 - p))));
-  return prior;
-}
-
-void check_ranks(const Traits& traits, const Ranks& ranks) {
-  if (ranks.alone() || traits.divides) return;
-  std::vector<std::string> able;
-  for (const auto& name : method_names())
-    if (make_method(name)->traits().divides) able.push_back(name);
-  fail(Exit::usage,
-       "method {} is not divided among ranks, and there are {}; start it without mpirun, or use {}",
-       traits.name, ranks.size(), join(able, ", "));
-}
-
-void check_streams(const Traits& traits, const Dataset& data) {
-  if (data.empty_cells)
-    fail(Exit::usage,
-         "{}: empty cells are filled in memory; fill them first: lacuna data convert writes a folder",
-         data.name);
-  if (traits.streams) return;
-  std::vector<std::string> able;
-  for (const auto& name : method_names())
-    if (make_method(name)->traits().streams) able.push_back(name);
-  fail(Exit::usage, "method {} needs all rows in memory; those that read them in batches are {}", traits.name,
-       join(able, ", "));
-}
-
-// What fit_size() takes for components, before it is known what becomes of each view: not more than it will be.
-std::size_t fewest_columns(const PrepareOptions& options) {
-  const auto projects = [](std::string_view kind) { return kind.ends_with("pca") || kind.ends_with("auto"); };
-  const bool some = projects(options.kind) || std::ranges::any_of(options.per_view, projects);
-  return some ? static_cast<std::size_t>(options.components) : 0;
-}
-
 }  // namespace
 
 void apply_protocol(Protocol protocol, Model& model) {
   apply_protocol(protocol, model.options());
+  if (protocol == Protocol::authors && model.options().find("all-rows")->text() == "true")
+    fail(Exit::usage,
+         "--all-rows learns from the validation rows, and under protocol authors they are among those that are "
+         "scored: use it under protocol strict or transductive");
   const Traits traits = model.method().traits();
   if (protocol != Protocol::transductive || traits.missing_labels) return;
   std::vector<std::string> able;
@@ -71,12 +34,6 @@ void apply_protocol(Protocol protocol, Model& model) {
        "protocol transductive is not for it; those that can follow it are {}",
        traits.name, join(able, ", "));
 }
-
-struct Model::Validated {
-  Matrix<float> scores;
-  Matrix<std::int8_t> truth;
-  Matrix<std::uint8_t> decided;
-};
 
 Model::Model(const std::string& method)
     : method_(make_method(method)), prepare_(std::make_unique<PrepareOptions>()) {
@@ -103,6 +60,10 @@ void Model::bind() {
   options_.add(
       "keep-decoders", settings_->keep_decoders,
       "also learn to reconstruct views from each other, for lacuna recover (any method; uses no labels)");
+  options_.add(
+      "all-rows", settings_->all_rows,
+      "learn twice: what the first fit selects on the validation rows, the second does on training and "
+      "validation rows together");
   options_
       .add("budget", settings_->budget,
            fmt::format(
@@ -145,13 +106,6 @@ std::size_t Model::members_planned() const {
   return is_ensemble_ ? 1 : method_->plan(preset_, static_cast<std::size_t>(settings_->members)).size();
 }
 
-std::vector<bool> Model::views_here(const Selection& train, const Ranks& ranks) const {
-  if (ranks.alone()) return {};
-  ItemShape shape{.columns = {}, .labels = train.data->label_count()};
-  for (const auto& view : preparations_.front().views()) shape.columns.push_back(view.width());
-  return method_->views_read(shape, ranks);
-}
-
 Items Model::prepared(const Selection& selection, const std::vector<int>& source, std::size_t forms,
                       bool with_labels, const std::vector<bool>& wanted) const {
   Items items = preparations_.front().apply(selection, source, with_labels, wanted);
@@ -161,120 +115,14 @@ Items Model::prepared(const Selection& selection, const std::vector<int>& source
   return items;
 }
 
-// Fits the preparations, and gives the rows in all of them.
-std::pair<Items, Items> Model::prepared(const Selection& train, const Selection& val, FitContext& context,
-                                        PreparedStore* store) {
-  preparations_.clear();
-  if (store == nullptr) {
-    preparations_ = Preparation::fit(train, forms_, context.ranks());
-    std::vector<int> source(train.data->views.size());
-    std::iota(source.begin(), source.end(), 0);
-    // Validation rows are scored by every rank once the network is whole again.
-    return {prepared(train, source, forms_.size(), true, views_here(train, context.ranks())),
-            prepared(val, source, forms_.size(), true)};
-  }
-  std::pair<Items, Items> items;
-  for (std::size_t k = 0; k < forms_.size(); ++k) {
-    PreparedRows rows = store->get(train, val, forms_[k], in_batches_,
-                                   [&](const std::string& text) { context.remark(text); });
-    preparations_.push_back(std::move(rows.preparation));
-    if (k == 0) {
-      items = {std::move(rows.train), std::move(rows.val)};
-    } else {
-      items.first.others.push_back(std::move(rows.train));
-      items.second.others.push_back(std::move(rows.val));
-    }
-  }
-  return items;
-}
-
 void Model::set_preset(const std::string& name) {
   method_->set_preset(name, *prepare_);
   preset_ = name;
   bind();  // the preset's values are the defaults from here on
 }
 
-void Model::fit(const Selection& train, const Selection& val, FitContext& context) {
-  fit(train, val, context, nullptr);
-}
-
-void Model::fit(const Selection& train, const Selection& val, FitContext& context, PreparedStore& store) {
-  fit(train, val, context, &store);
-}
-
-void Model::fit(const Selection& train_rows, const Selection& val_rows, FitContext& context,
-                PreparedStore* store) {
-  Selection train = train_rows, val = val_rows;
-  if (train.data->views.empty()) fail(Exit::data, "{} has no views to learn from", train.data->name);
-  if (train.data->labels.empty()) fail(Exit::data, "{} has no labels to learn from", train.data->name);
-  if (train.rows.empty()) fail(Exit::data, "{}: no rows to learn from", train.data->name);
-  const Aim aim = Aim::parse(settings_->aim);
-  check_ranks(method_->traits(), context.ranks());
-  if (store != nullptr) {
-    check_streams(method_->traits(), *train.data);
-    std::ranges::sort(train.rows);  // a file is read from its beginning to its end
-    std::ranges::sort(val.rows);
-  }
-  for (const std::string& note : check_learnable(train, val)) context.remark(note);
-  make_members();
-  columns_ = Columns::fit(train);
-  const Dataset filled = columns_.filled(*train.data), filled_val = columns_.filled(*val.data);
-  train.data = &filled;
-  val.data = &filled_val;
-  if (store != nullptr)  // before anything is written
-    check_memory_limit(*method_, fit_size(train, fewest_columns(forms_.front())), context);
-  const std::pair<Items, Items> both = prepared(train, val, context, store);
-  const Items &train_items = both.first, &val_items = both.second;
-  label_names_ = train.data->label_names;
-  version_ = LACUNA_VERSION;
-  record_ = nullptr;
-  prior_ = prior_of(train_items);
-  recovery_ = Recovery();
-  if (settings_->keep_decoders) {
-    Selection rows = train;  // validation rows hold no label that is looked at
-    if (val_rows.data == train_rows.data) rows.rows.insert(rows.rows.end(), val.rows.begin(), val.rows.end());
-    recovery_ = Recovery::fit(rows, context.seed);
-  }
-  announce_cost(*method_, fit_size(train_items), context);
-  const auto finish = [&] {
-    validation_.reset();
-    validated_.reset();
-    links_ = LabelLinks();
-    if (val_items.rows() == 0) return;
-    Matrix<float> scores(val_items.rows(), val_items.labels());
-    method_->predict(val_items, scores);
-    Matrix<std::uint8_t> decided(scores.rows(), scores.cols());
-    method_->decide(scores, decided);
-    Matrix<std::int8_t> truth = truth_of(val_items);
-    validation_ = evaluate(scores, truth, decided);
-    calibration_ = Calibration::fit(scores, truth, method_->traits().probabilities, aim);
-    links_ = LabelLinks::fit(truth_of(train_items), scores, truth, calibration_, context.seed);
-    // A difference that three digits do not show is no news.
-    if (const double floor = floor_ap(train_items, val_items); validation_->ap < floor - .001)
-      context.remark(
-          fmt::format("{} ended below the floor: AP {:.3f} on the validation rows, where the label "
-                      "frequencies alone give {:.3f}; other settings may help (lacuna tune)",
-                      method_->traits().name, validation_->ap, floor));
-    validated_ =
-        std::make_shared<const Validated>(Validated{std::move(scores), std::move(truth), std::move(decided)});
-  };
-  try {
-    method_->fit(train_items, val_items, context);
-  } catch (const Diverged& diverged) {
-    if (diverged.kept) finish();
-    throw;
-  }
-  finish();
-  const std::vector<bool> used = forms_in_use(*method_, forms_of_predictions_);
-  for (std::size_t k = 1; k < used.size(); ++k)
-    if (!used[k]) preparations_[k] = Preparation();
-}
-
-void Model::fit(const Selection& train, double hold_out, std::uint64_t seed) {
-  FitContext context;
-  context.seed = seed;
-  const LearningRows rows = learning_rows(train, hold_out, seed);
-  fit(rows.learn, rows.val, context);
+const Matrix<float>* Model::validation_scores() const {
+  return validated_ ? &validated_->scores : nullptr;
 }
 
 nlohmann::json Model::validation_record() const {
@@ -407,7 +255,18 @@ Tensors Model::tensors() const {
   file.metadata["notes"] = notes_;
   if (!version_.empty()) file.metadata["version"] = version_;
   if (const auto record = validation_record(); !record.is_null()) file.metadata["validation"] = record;
+  if (!refitted_.is_null()) file.metadata["refit"] = refitted_;
   return file;
+}
+
+// With members, if the settings say so.
+Model Model::untrained(const std::string& method, const std::string& preset, const nlohmann::json& settings,
+                       const std::string& where) {
+  Model model(method);
+  if (!preset.empty()) model.set_preset(preset);
+  model.options_.from_json(settings, where);
+  model.make_members();
+  return model;
 }
 
 Model Model::load(const std::string& path) {
@@ -428,10 +287,7 @@ Model Model::load(const Tensors& file) {
     // Up to version 0.1 the presets of method lacuna were presets of method mtd.
     if (method == "mtd" && methods_with_preset(preset) == std::vector<std::string>{kDefaultMethod})
       method = kDefaultMethod;
-    Model model(method);
-    if (!preset.empty()) model.set_preset(preset);
-    model.options_.from_json(meta["options"], path);
-    model.make_members();
+    Model model = untrained(method, preset, meta["options"], path);
     model.label_names_ = meta["labels"].get<std::vector<std::string>>();
     model.notes_ = meta.value("notes", nlohmann::json::object());
     for (std::size_t k = 0; k < model.forms_of_predictions_; ++k)
@@ -454,6 +310,7 @@ Model Model::load(const Tensors& file) {
     model.recovery_ = Recovery::load(file, raw);
     model.version_ = meta.value("version", std::string());
     model.record_ = meta.value("validation", nlohmann::json());
+    model.refitted_ = meta.value("refit", nlohmann::json());
     model.calibration_ = Calibration::load(file, model.label_names_.size());
     model.links_ = LabelLinks::load(file, model.label_names_.size());
     if (model.calibration_.empty() && !model.links_.empty())

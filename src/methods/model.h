@@ -35,6 +35,7 @@ struct Filled {
 };
 
 class PreparedStore;
+struct FirstFit;
 
 class Model {
  public:
@@ -62,9 +63,11 @@ class Model {
   // The same with prepared rows in files (data/prepared.h), for more rows than memory holds; the rows are taken in the
   // order of the data. Exit::usage for methods that need all rows at once (Traits::streams).
   void fit(const Selection& train, const Selection& val, FitContext& context, PreparedStore& store);
-  // Of the fitted model on the validation rows, decided as the method itself decides; none without such rows.
+  // Of the fitted model on the validation rows, decided as the method itself decides; none without such rows. With the
+  // setting all-rows: of the first fit, which had not learned from them, and so are scores, record and thresholds.
   // Known after fit() only; a file holds the record.
   const std::optional<Metrics>& validation() const { return validation_; }
+  const Matrix<float>* validation_scores() const;  // null without such rows
   // {"rows", "metrics": {name: value}, "intervals": {name: [low, high]}, "level", "resamples"}: the same with intervals
   // from resampling the validation rows. Null without such rows, or in files of versions before 0.2.
   nlohmann::json validation_record() const;
@@ -91,6 +94,9 @@ class Model {
   // The views by name, size and column names, for items that arrive one by one. `empty` says what stands for an empty
   // cell: refuse, zero, or mean (of the training rows; Exit::mismatch if the file is too old to hold it).
   std::vector<ViewShape> view_shapes(const std::string& empty = "refuse") const;
+  // {"rows": all that the model learned from, "selected": what the first fit had chosen} of a model that learned again from
+  // training and validation rows (methods/refit.h); null of any other.
+  const nlohmann::json& refitted() const { return refitted_; }
   // What counts as tagged: by the thresholds chosen on validation, or, where there were no such rows, as the
   // method itself decides. And scores as calibrated probabilities, in place; Exit::mismatch if the model has
   // no calibration.
@@ -123,11 +129,16 @@ class Model {
   const nlohmann::json& notes() const { return notes_; }
 
  private:
+  static Model untrained(const std::string& method, const std::string& preset, const nlohmann::json& settings,
+                         const std::string& where);
   void bind();                               // (re)builds options_
   void make_members();                       // turns the method into an ensemble where the settings say so
   std::optional<Choosing> choosing() const;  // what the settings say of candidates; Exit::usage
   void recover_blocks(const Selection& selection, std::size_t size, FilledSink sink) const;
   void fit(const Selection& train, const Selection& val, FitContext& context, PreparedStore* store);
+  void fit_once(const Items& train, const Items& val, FitContext& context);
+  void judge(const Items& train, const Items& val, Matrix<float> scores, FitContext& context);
+  void fit_again(const Selection& both, const FirstFit* begun, FitContext& context);
   // Views that are not `wanted` (empty: all are) have sizes alone.
   Items prepared(const Selection& selection, const std::vector<int>& source, std::size_t forms,
                  bool with_labels, const std::vector<bool>& wanted = {}) const;
@@ -142,6 +153,7 @@ class Model {
     std::int64_t members = 0;    // of an ensemble; 0 = as the preset says
     std::string aim = "f1";      // what thresholds are chosen for
     bool keep_decoders = false;  // fit a Recovery as well
+    bool all_rows = false;       // learn again from training and validation rows
     std::string budget;          // of presets that choose among candidates; empty = kBudget
   };
   std::unique_ptr<Settings> settings_ = std::make_unique<Settings>();
@@ -161,9 +173,14 @@ class Model {
   LabelLinks links_;
   std::vector<float> prior_;
   std::string version_;
-  struct Validated;  // scores and truth of the validation rows, after fit()
-  std::shared_ptr<const Validated> validated_;
-  nlohmann::json record_;  // of a loaded model
+  struct Validated {
+    Matrix<float> scores;
+    Matrix<std::int8_t> truth;
+    Matrix<std::uint8_t> decided;
+  };
+  std::shared_ptr<const Validated> validated_;  // of the validation rows, after fit()
+  nlohmann::json record_;                       // of a loaded model
+  nlohmann::json refitted_;
   std::optional<Metrics> validation_;
   nlohmann::json notes_ = nlohmann::json::object();
 };

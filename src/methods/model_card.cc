@@ -67,6 +67,7 @@ nlohmann::json model_card(const Model& model) {
   for (const char* key : {"data", "data_hash", "rows", "unlabelled_rows", "seed", "folds", "fold", "hold-out",
                           "empty", "diverged", "leaks"})
     if (const json value = note(key); !value.is_null()) training[key] = value;
+  if (!model.refitted().is_null()) training["refit"] = model.refitted();
   const json options = model.options().json();
   return {{"method", traits.name},
           {"title", traits.title},

@@ -57,6 +57,7 @@ class Lacuna final : public PresetNetwork, public MemoryHolder {
     return {};  // what the memory is made of needs all of them
   }
   void fit(const Items& train, const Items& val, FitContext& context) override;
+  nlohmann::json selected() const override;  // {"epoch", "memory": its weight}
   void predict(const Items& items, MatrixView<float> scores) const override;
   void predict_sets(const Items& items, const ViewSets& sets, MatrixView<float> values) const override;
   void save(Tensors& file) const override;

@@ -3,6 +3,7 @@
 // Views without an instance have no row, unknown labels no term.
 #include <algorithm>
 #include <cmath>
+#include <nlohmann/json.hpp>
 
 #include "methods/all.h"
 #include "methods/expand_shrink.h"
@@ -43,6 +44,7 @@ class Naim3l final : public Method {
   // .4), so it is chosen on validation rows by short fits, unless it is given.
   void fit(const Items& train, const Items& val, FitContext& context) override {
     ExpandShrinkOptions used = options_;
+    if (const nlohmann::json* first = context.follows()) used.lambda = first->at("lambda").get<double>();
     if (used.lambda == 0) {
       used.lambda = kUsual;
       double best = -1;
@@ -60,6 +62,8 @@ class Naim3l final : public Method {
     lambda_ = used.lambda;
     solve(train, used, context);
   }
+
+  nlohmann::json selected() const override { return {{"lambda", lambda_}}; }
 
   // Mean over the present views; an item without any gets the mean of the views' constants.
   void predict(const Items& items, MatrixView<float> scores) const override {

@@ -1,6 +1,7 @@
 #include "methods/network_method.h"
 
 #include <cassert>
+#include <nlohmann/json.hpp>
 
 #include "base/tensors.h"
 #include "nn/stored.h"
@@ -51,14 +52,20 @@ void NetworkMethod::fit(const Items& train, const Items& val, FitContext& contex
     if (begun != state->metadata.end() && begun->is_string()) used_ = precision_from(*begun);
   }
   train_options_.precision = precision_name(used_);
+  const nlohmann::json* first = context.follows();
+  train_options_.last_epoch = first == nullptr ? 0 : first->at("epoch").get<std::int64_t>();
   network_ = make_network(shape, context.seed);
   try {
-    train_network(*network_, train, val, train_options_, context);
+    kept_epoch_ = train_network(*network_, train, val, train_options_, context);
   } catch (const Diverged& diverged) {
     if (diverged.kept) settle(shape);
     throw;
   }
   settle(shape);
+}
+
+nlohmann::json NetworkMethod::selected() const {
+  return {{"epoch", kept_epoch_}};
 }
 
 // Predictions are those of the file from here on, bit for bit. A network that was divided for its training becomes whole

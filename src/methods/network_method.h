@@ -15,6 +15,7 @@ namespace lacuna {
 class NetworkMethod : public Method {
  public:
   void fit(const Items& train, const Items& val, FitContext& context) override;
+  nlohmann::json selected() const override;  // {"epoch"}
   void predict(const Items& items, MatrixView<float> scores) const override;
   void predict_sets(const Items& items, const ViewSets& sets, MatrixView<float> values) const override;
   void save(Tensors& file) const override;
@@ -38,6 +39,7 @@ class NetworkMethod : public Method {
 
   Precision used_ = Precision::f32;
   std::unique_ptr<Network> network_;
+  std::int64_t kept_epoch_ = 0;           // after fit()
   std::uint64_t trained_parameters_ = 0;  // after fit(): those that only training needs included
 };
 

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <map>
+#include <nlohmann/json_fwd.hpp>
 #include <string>
 
 #include "base/error.h"
@@ -19,16 +20,17 @@ struct EpochRecord {
   std::int64_t epochs = 0;               // of so many (an upper bound)
   std::int64_t member = 0, members = 1;  // of an ensemble
   std::int64_t view = 0, views = 1;      // of those that a method for one view tries, one after the other
-  double seconds = 0;                    // training alone, since the start, without validation
+  std::int64_t pass = 0, passes = 1;  // two where the fit is followed by one on more rows (methods/refit.h)
+  double seconds = 0;                 // training alone, since the start, without validation
   double rows_per_second = 0;
   std::map<std::string, double> losses;  // "total" and its parts, by name
   bool validated = false;
   Metrics validation;     // if validated
   std::int64_t kept = 0;  // the epoch that is kept if this one is the last; 0 where nothing is selected
 
-  // The fits of all members and views, counted in the order in which they are made.
-  std::int64_t fit() const { return member * views + view; }
-  std::int64_t fits() const { return members * views; }
+  // The fits of all passes, members and views, counted in the order in which they are made.
+  std::int64_t fit() const { return (pass * members + member) * views + view; }
+  std::int64_t fits() const { return passes * members * views; }
   // Of the whole work: fits before this one, and epochs of this one.
   double share_done() const {
     const double part = epochs > 0 ? static_cast<double>(epoch) / static_cast<double>(epochs) : 0;
@@ -74,6 +76,9 @@ class FitContext {
   // The state to continue from, or null for a fresh start. A method that gets one must end with the same bits
   // as an uninterrupted run.
   virtual const Tensors* resume_from() { return nullptr; }
+  // What an earlier fit selected on validation rows (Method::selected). This one has none and does the same; null: it
+  // selects for itself.
+  virtual const nlohmann::json* follows() const { return nullptr; }
   // Those that fit together with this process, if it is not alone: networks divide themselves among them.
   virtual const Ranks& ranks() const { return one_rank(); }
 };

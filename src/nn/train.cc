@@ -35,6 +35,7 @@ class Training {
         options_(options),
         context_(context),
         selecting_(val.rows() > 0 && options.select != "last"),
+        epochs_(options.last_epoch > 0 ? std::min(options.last_epoch, options.epochs) : options.epochs),
         ahead_(train, network.engine().on_host()),
         best_(network) {
     const auto n = static_cast<std::int64_t>(train.rows());
@@ -51,15 +52,17 @@ class Training {
     }
   }
 
-  void run() {
+  std::int64_t run() {
     network_.keep({.second = rule_.optimiser != Optimiser::sgd, .mean = options_.average > 0});
     if (const Tensors* state = context_.resume_from()) restore(*state);
     announce_sizes();
-    while (epoch_ < options_.epochs && !finished_ && !context_.stopping()) run_epoch();
-    if (epoch_ == 0 && options_.epochs > 0)
+    while (epoch_ < epochs_ && !finished_ && !context_.stopping()) run_epoch();
+    if (epoch_ == 0 && epochs_ > 0)
       fail(Exit::interrupted, "stopped within the first epoch: nothing is learned yet");
-    if (selecting_ && best_epoch_ > 0) best_.put_back();
+    const bool selected = selecting_ && best_epoch_ > 0;
+    if (selected) best_.put_back();
     check_parameters();
+    return selected ? best_epoch_ : epoch_;
   }
 
  private:
@@ -90,7 +93,7 @@ class Training {
     ++epoch_;
     EpochRecord record;
     record.epoch = epoch_;
-    record.epochs = options_.epochs;
+    record.epochs = epochs_;
     record.seconds = seconds_;
     record.rows_per_second = epoch_seconds > 0 ? rows_done_ / epoch_seconds : 0;
     for (const auto& [name, sum] : sums_) record.losses[name] = sum / rows_done_;
@@ -98,7 +101,7 @@ class Training {
     sums_.clear();
     rows_done_ = 0;
     epoch_began_ = seconds_;
-    const bool last = epoch_ == options_.epochs;
+    const bool last = epoch_ == epochs_;
     if (val_.rows() > 0 && (last || epoch_ % options_.validate_every == 0)) validate(record);
     record.kept = best_epoch_;
     if (options_.patience > 0 && best_epoch_ > 0 && epoch_ - best_epoch_ >= options_.patience)
@@ -163,7 +166,7 @@ class Training {
     throw Diverged(
         fmt::format(
             "training diverged: {} in epoch {} of {} (step {}); a smaller --rate (now {}) often helps", what,
-            epoch, options_.epochs, step_, options_.rate),
+            epoch, epochs_, step_, options_.rate),
         kept);
   }
 
@@ -224,8 +227,7 @@ class Training {
     } catch (const nlohmann::json::exception& error) {
       fail(Exit::data, "{}: broken checkpoint: {}", file.path(), error.what());
     }
-    if (epoch_ < 0 || epoch_ > options_.epochs || next_ < 0 || next_ > steps_per_epoch_ ||
-        best_epoch_ > epoch_)
+    if (epoch_ < 0 || epoch_ > epochs_ || next_ < 0 || next_ > steps_per_epoch_ || best_epoch_ > epoch_)
       fail(Exit::data, "{}: broken checkpoint: epoch {}, step {}, best epoch {}", file.path(), epoch_, next_,
            best_epoch_);
     const auto get = [&](const std::string& name, MatrixView<float> to) {
@@ -264,6 +266,7 @@ class Training {
   const TrainOptions& options_;
   FitContext& context_;
   const bool selecting_;
+  const std::int64_t epochs_;  // of this training
   UpdateRule rule_;
   std::int64_t batch_ = 1, steps_per_epoch_ = 1;
   Matrix<std::int8_t> truth_;  // of the validation rows
@@ -346,10 +349,10 @@ double selection_score(const Metrics& metrics, const std::string& select) {
   return metrics.by_name(select);
 }
 
-void train_network(Network& network, const Items& train, const Items& val, const TrainOptions& options,
-                   FitContext& context) {
+std::int64_t train_network(Network& network, const Items& train, const Items& val,
+                           const TrainOptions& options, FitContext& context) {
   if (train.rows() == 0) fail(Exit::data, "there are no rows to train on");
-  Training(network, train, val, options, context).run();
+  return Training(network, train, val, options, context).run();
 }
 
 }  // namespace lacuna

@@ -43,6 +43,8 @@ struct TrainOptions {
   std::string select =
       "authors";  // authors = .5 AP + .25 (1-RL) + .5 AUC; a metric's name; last = no selection
 
+  std::int64_t last_epoch =
+      0;  // ends there, with the learning rates of `epochs`; no setting of its own; 0 = epochs
   std::uint64_t beside = 0;    // bytes of the model file that are not the network's; no setting of its own
   std::string precision = {};  // of the network's products; no setting of its own, only noted in snapshots
 
@@ -64,10 +66,10 @@ constexpr const char* kTrainPrecision = "precision";  // its key in the metadata
 double selection_score(const Metrics& metrics, const std::string& select);
 
 // Trains `network` on `train` and leaves the parameters of the best epoch in it (of the last one if `val` has
-// no rows or select is "last"). Where averaging is on, value and mean both end as the best mean. Throws
-// Diverged naming the loss and the epoch; the best parameters before that are then in place, if there are
-// any.
-void train_network(Network& network, const Items& train, const Items& val, const TrainOptions& options,
-                   FitContext& context);
+// no rows or select is "last"); the number of that epoch is returned. Where averaging is on, value and mean both end as
+// the best mean. Throws Diverged naming the loss and the epoch; the best parameters before that are then in place, if
+// there are any.
+std::int64_t train_network(Network& network, const Items& train, const Items& val,
+                           const TrainOptions& options, FitContext& context);
 
 }  // namespace lacuna

@@ -5,6 +5,7 @@
 #include <cstring>
 
 #include "base/alone.h"
+#include "base/error.h"
 
 namespace lacuna::serve {
 namespace {
@@ -148,6 +149,9 @@ void BatchQueue::predict(std::vector<Job>& jobs, Scratch& scratch) {
     for (const float score : scores->values())
       if (!std::isfinite(score)) throw std::runtime_error("the model gave a score that is not a number");
     outcome.scores = std::move(scores);
+  } catch (const DeviceLost&) {
+    outcome.error = "the GPU was lost";
+    device_lost_ = true;
   } catch (const std::exception& error) {
     outcome.error = error.what();
   }

@@ -48,6 +48,8 @@ class BatchQueue {
   bool submit(Job& job);
   // Requests that are being read and may join a batch soon.
   void arriving(int change);
+  // From now on every prediction fails.
+  bool device_lost() const { return device_lost_; }
 
  private:
   void work();
@@ -63,6 +65,7 @@ class BatchQueue {
   std::size_t rows_ = 0;
   int busy_ = 0;  // workers that predict
   std::atomic<int> arriving_{0};
+  std::atomic<bool> device_lost_{false};
   bool ending_ = false;
   std::vector<std::thread> workers_;
 };

@@ -16,6 +16,7 @@
 #include "base/error.h"
 #include "base/text.h"
 #include "base/threads.h"
+#include "ops/device.h"
 #include "serve/session.h"
 
 namespace lacuna::serve {
@@ -128,6 +129,8 @@ class Server {
     watcher.join();
     fmt::print(stderr, "stopped: {} requests answered, {} abandoned\n", counters_.answered.load(),
                counters_.abandoned.load());
+    if (service_.queue().device_lost())
+      fail(Exit::failed, "the GPU was lost: start the server again, or with --device cpu");
   }
 
  private:
@@ -194,18 +197,22 @@ class Server {
         drained_by_ = Clock::now();
         return;
       }
-      fmt::print(stderr, "{}: no new connections; finishing requests in progress\n",
-                 signal == SIGTERM ? "SIGTERM" : "SIGINT");
-      drained_by_ = Clock::now() + std::chrono::duration_cast<Clock::duration>(
-                                       std::chrono::duration<double>(limits_.drain_seconds));
-      close_the_door();
+      stop(signal == SIGTERM ? "SIGTERM" : "SIGINT");
       wait_for_signal();
     });
+  }
+
+  void stop(const char* why) {
+    fmt::print(stderr, "{}: no new connections; finishing requests in progress\n", why);
+    drained_by_ = Clock::now() + std::chrono::duration_cast<Clock::duration>(
+                                     std::chrono::duration<double>(limits_.drain_seconds));
+    close_the_door();
   }
 
   void tick(Loop& loop, std::shared_ptr<asio::steady_timer> timer) {
     timer->expires_after(kTick);
     timer->async_wait([this, &loop, timer](ErrorCode) {
+      if (&loop == &loops_[0] && !closing_ && service_.queue().device_lost()) stop("the GPU was lost");
       const auto now = Clock::now();
       const std::vector<std::shared_ptr<Session>> sessions(loop.sessions.begin(), loop.sessions.end());
       for (const auto& session : sessions) session->check(now);
@@ -251,10 +258,11 @@ void ServerOptions::declare(Options& o) {
       .metavar("MODEL...")
       .required();
   o.add("listen", listen, "where to listen; port 0 takes a free one").metavar("HOST:PORT");
-  o.add("host", hosts,
-        "on loopback without tokens: accepted host names (the Host header), besides localhost")
+  o.add("host", hosts, "on loopback without tokens: accepted host names (the Host header), besides localhost")
       .metavar("NAME,...");
   o.add("token-file", token_file, "bearer tokens, one per line; requests need one of them").metavar("FILE");
+  o.add("device", device, "device of networks: auto (a GPU if available), cpu, cuda or cuda:N")
+      .metavar("DEVICE");
   o.add("precision", precision, "precision of matrix products: the model's setting, f32 or bf16")
       .choices({"model", "f32", "bf16"});
   o.add("empty", empty, "how to fill a null among the values of an item in /v1: refuse, zero or mean")
@@ -270,6 +278,7 @@ void serve(const ServerOptions& options) {
          limits.memory_bytes, limits.body_bytes);
   allow_connections(limits);
   std::signal(SIGPIPE, SIG_IGN);
+  set_device(parse_device(options.device));
   const int loops = options.threads > 0 ? options.threads : threads();
   Server(options, limits, static_cast<std::size_t>(loops)).run();
 }

@@ -14,7 +14,8 @@ struct ServerOptions {
   std::string listen = "127.0.0.1:8080";  // HOST:PORT; port 0 takes a free one
   std::vector<std::string> hosts;         // names by which it may be called on loopback, besides localhost
   std::string token_file;                 // bearer tokens, one per line; empty: no token is required
-  std::string precision = "model";        // of a network's products, as in lacuna predict
+  std::string device = "cpu";             // of networks, as in lacuna predict
+  std::string precision = "model";        // of a network's products, as there
   std::string empty = "refuse";  // what stands for a null among the values of an item (/v1), as there
   int threads = 0;               // event loops, and as many workers; 0 = all CPUs
   Limits limits;
@@ -22,7 +23,7 @@ struct ServerOptions {
 };
 
 // Serves until SIGTERM or SIGINT, then answers what has begun and returns. Errors of the start (a model that cannot be
-// loaded, a port that is taken) are thrown.
+// loaded, a port that is taken) are thrown, and so is the loss of the device, once requests in progress are answered.
 void serve(const ServerOptions& options);
 
 }  // namespace lacuna::serve
