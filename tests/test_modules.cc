@@ -94,6 +94,29 @@ TEST(Modules, ATypesNameIsDefinedOnce) {
   EXPECT_GT(where.size(), 100u);
 }
 
+// Instructions of a kind of processor that a text names, from the headers of compilers.
+std::vector<std::string> instructions_in(std::string_view text) {
+  std::vector<std::string> found;
+  for (const auto line : split(text, '\n'))
+    for (const std::string_view name : {"intrin.h", "_mm_", "_mm256_", "_mm512_", "__m128", "__m256", "__m512", "__AVX",
+                                        "__builtin_ia32", "cpuid", "asm("})
+      if (line.substr(0, line.find("//")).find(name) != line.npos) found.emplace_back(line);
+  return found;
+}
+
+// Only the engines know the machine, and one header of base (docs/architecture.md).
+TEST(Modules, InstructionsStayInTheEngines) {
+  EXPECT_EQ(instructions_in("#include <immintrin.h>\n__m512 a;\n// _mm_pause()\nint b;\n").size(), 2u);
+  for (const auto& entry : std::filesystem::recursive_directory_iterator(LACUNA_SOURCE_DIR "/src")) {
+    const auto path = std::filesystem::relative(entry.path(), LACUNA_SOURCE_DIR "/src");
+    const std::string module = path.begin()->string();
+    if (!entry.is_regular_file() || module == "ops" || module == "cuda" || path == "base/processor.h") continue;
+    for (const auto& line : instructions_in(read_text(entry.path().string())))
+      ADD_FAILURE() << path << " says " << line << "; that belongs into ops/ or base/processor.h";
+  }
+  EXPECT_FALSE(instructions_in(read_text(LACUNA_SOURCE_DIR "/src/base/processor.h")).empty());
+}
+
 // A loss is declared in ops/loss_list.h; its gradient and its engines need a test each (docs/extending.md).
 TEST(Modules, EveryLossIsTested) {
   const std::string list = read_text(LACUNA_SOURCE_DIR "/src/ops/loss_list.h"), begin = "\nLACUNA_LOSS(";
