@@ -117,13 +117,26 @@ TEST(Modules, InstructionsStayInTheEngines) {
   EXPECT_FALSE(instructions_in(read_text(LACUNA_SOURCE_DIR "/src/base/processor.h")).empty());
 }
 
-// A loss is declared in ops/loss_list.h; its gradient and its engines need a test each (docs/extending.md).
-TEST(Modules, EveryLossIsTested) {
+// All files of a module with this extension.
+std::string module_text(const std::string& module, const std::string& extension) {
+  std::string text;
+  for (const auto& entry : std::filesystem::directory_iterator(LACUNA_SOURCE_DIR "/src/" + module))
+    if (entry.path().extension() == extension) text += read_text(entry.path().string());
+  return text;
+}
+
+// A loss is declared in ops/loss_list.h. It needs two implementations, a network that uses it, and a test of its gradient
+// and of its engines (docs/extending.md).
+TEST(Modules, EveryLossIsComputedUsedAndTested) {
+  const std::string reference = module_text("ops", ".cc"), gpu = module_text("cuda", ".cu"), networks = module_text("nn", ".cc");
   const std::string list = read_text(LACUNA_SOURCE_DIR "/src/ops/loss_list.h"), begin = "\nLACUNA_LOSS(";
   std::size_t losses = 0;
   for (auto at = list.find(begin); at != list.npos; at = list.find(begin, at + 1)) {
     const auto from = at + begin.size();
     const std::string call = list.substr(from, list.find(',', from) - from) + "(";
+    EXPECT_NE(reference.find("ReferenceLosses<T>::" + call), std::string::npos) << "ops/reference_losses.cc lacks " << call << "...)";
+    EXPECT_NE(gpu.find("CudaOps::" + call), std::string::npos) << "cuda/ lacks " << call << "...)";
+    EXPECT_NE(networks.find("->" + call), std::string::npos) << "no network of nn/ calls " << call << "...)";
     for (const char* test : {"test_ops.cc", "test_engines.cc"})
       EXPECT_NE(read_text(LACUNA_SOURCE_DIR "/tests/" + std::string(test)).find(call), std::string::npos)
           << "tests/" << test << " does not call " << call << "...)";
