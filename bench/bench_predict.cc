@@ -1,4 +1,4 @@
-// Prediction: many rows at once (rows a second) and one row at a time (latency), beside PyTorch in the same
+// Prediction: many rows at once (rows per second) and one row at a time (latency), beside PyTorch in the same
 // run.
 //
 //   bench_predict [--network paper|best] [--no-peers] [--cpu-time]

@@ -103,6 +103,19 @@ TEST(Help, ShowsWhatMattersFirstAndTheRestOnRequest) {
   EXPECT_EQ(run({"train", "--help=all"}).out, all);
 }
 
+TEST(Help, ThreadsHaveOneRangeInEveryVerb) {
+  std::size_t found = 0;
+  for (const auto& verb : verbs()) {
+    const auto help = lines_of(run(with(verb, {"--help", "all"})).out);
+    if (std::ranges::none_of(help, [](const auto& line) { return line.starts_with("  --threads "); })) continue;
+    const Ended ended = run(with(verb, {"--threads", "1025"}));
+    EXPECT_EQ(ended.code, 2) << verb.back();
+    EXPECT_TRUE(has(ended.err, "--threads takes a number from 0 to 1024, not 1025")) << verb.back() << ended.err;
+    ++found;
+  }
+  EXPECT_GE(found, 15u);
+}
+
 TEST(Help, VersionInThreeWays) {
   const std::string version = run({"--version"}).out;
   EXPECT_TRUE(version.starts_with("lacuna ")) << version;

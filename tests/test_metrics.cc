@@ -12,6 +12,7 @@
 #include "checks.h"
 #include "data/dataset.h"
 #include "data/metrics.h"
+#include "metrics_reference.h"
 
 namespace lacuna {
 namespace {

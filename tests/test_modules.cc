@@ -94,13 +94,49 @@ TEST(Modules, ATypesNameIsDefinedOnce) {
   EXPECT_GT(where.size(), 100u);
 }
 
-// A loss is declared in ops/loss_list.h; its gradient and its engines need a test each (docs/extending.md).
-TEST(Modules, EveryLossIsTested) {
+// Instructions of a kind of processor that a text names, from the headers of compilers.
+std::vector<std::string> instructions_in(std::string_view text) {
+  std::vector<std::string> found;
+  for (const auto line : split(text, '\n'))
+    for (const std::string_view name : {"intrin.h", "_mm_", "_mm256_", "_mm512_", "__m128", "__m256", "__m512", "__AVX",
+                                        "__builtin_ia32", "cpuid", "asm("})
+      if (line.substr(0, line.find("//")).find(name) != line.npos) found.emplace_back(line);
+  return found;
+}
+
+// Only the engines know the machine, and one header of base (docs/architecture.md).
+TEST(Modules, InstructionsStayInTheEngines) {
+  EXPECT_EQ(instructions_in("#include <immintrin.h>\n__m512 a;\n// _mm_pause()\nint b;\n").size(), 2u);
+  for (const auto& entry : std::filesystem::recursive_directory_iterator(LACUNA_SOURCE_DIR "/src")) {
+    const auto path = std::filesystem::relative(entry.path(), LACUNA_SOURCE_DIR "/src");
+    const std::string module = path.begin()->string();
+    if (!entry.is_regular_file() || module == "ops" || module == "cuda" || path == "base/processor.h") continue;
+    for (const auto& line : instructions_in(read_text(entry.path().string())))
+      ADD_FAILURE() << path << " says " << line << "; that belongs into ops/ or base/processor.h";
+  }
+  EXPECT_FALSE(instructions_in(read_text(LACUNA_SOURCE_DIR "/src/base/processor.h")).empty());
+}
+
+// All files of a module with this extension.
+std::string module_text(const std::string& module, const std::string& extension) {
+  std::string text;
+  for (const auto& entry : std::filesystem::directory_iterator(LACUNA_SOURCE_DIR "/src/" + module))
+    if (entry.path().extension() == extension) text += read_text(entry.path().string());
+  return text;
+}
+
+// A loss is declared in ops/loss_list.h. It needs two implementations, a network that uses it, and a test of its gradient
+// and of its engines (docs/extending.md).
+TEST(Modules, EveryLossIsComputedUsedAndTested) {
+  const std::string reference = module_text("ops", ".cc"), gpu = module_text("cuda", ".cu"), networks = module_text("nn", ".cc");
   const std::string list = read_text(LACUNA_SOURCE_DIR "/src/ops/loss_list.h"), begin = "\nLACUNA_LOSS(";
   std::size_t losses = 0;
   for (auto at = list.find(begin); at != list.npos; at = list.find(begin, at + 1)) {
     const auto from = at + begin.size();
     const std::string call = list.substr(from, list.find(',', from) - from) + "(";
+    EXPECT_NE(reference.find("ReferenceLosses<T>::" + call), std::string::npos) << "ops/reference_losses.cc lacks " << call << "...)";
+    EXPECT_NE(gpu.find("CudaOps::" + call), std::string::npos) << "cuda/ lacks " << call << "...)";
+    EXPECT_NE(networks.find("->" + call), std::string::npos) << "no network of nn/ calls " << call << "...)";
     for (const char* test : {"test_ops.cc", "test_engines.cc"})
       EXPECT_NE(read_text(LACUNA_SOURCE_DIR "/tests/" + std::string(test)).find(call), std::string::npos)
           << "tests/" << test << " does not call " << call << "...)";

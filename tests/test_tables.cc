@@ -20,6 +20,7 @@
 #include "data/metrics.h"
 #include "data/readers.h"
 #include "data/text_file.h"
+#include "metrics_reference.h"
 #include "program.h"
 
 namespace lacuna {

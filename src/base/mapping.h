@@ -7,7 +7,7 @@
 
 namespace lacuna {
 
-// Linux maps up to so many bytes around one that is touched.
+// How many bytes Linux maps around one that is touched.
 constexpr std::size_t kAroundBytes = std::size_t{512} << 10;
 
 // Tells the system that the bytes are not needed for now: what lies inside a MappedFile no longer counts as

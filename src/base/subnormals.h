@@ -2,21 +2,20 @@
 // weight that no longer gets a gradient (of a dead unit) decays into that range, and rounding keeps it there.
 #pragma once
 
-#include <xmmintrin.h>
+#include "base/processor.h"
 
 namespace lacuna {
 
-// As long as it lives, this thread takes them for zero, and parallel_for() with it.
+// While one exists, this thread and the chunks of its parallel_for() take subnormal numbers for zero.
 class FlushSubnormals {
  public:
-  FlushSubnormals() { _mm_setcsr(saved_ | kResultsToZero | kInputsAreZero); }
-  ~FlushSubnormals() { _mm_setcsr(saved_); }
+  FlushSubnormals() { set_floating_point_mode(saved_ | kFlushesResults | kFlushesInputs); }
+  ~FlushSubnormals() { set_floating_point_mode(saved_); }
   FlushSubnormals(const FlushSubnormals&) = delete;
   FlushSubnormals& operator=(const FlushSubnormals&) = delete;
 
  private:
-  static constexpr unsigned kResultsToZero = 1 << 15, kInputsAreZero = 1 << 6;
-  unsigned saved_ = _mm_getcsr();
+  unsigned saved_ = floating_point_mode();
 };
 
 }  // namespace lacuna

@@ -35,8 +35,6 @@ template <>
 const char* type_name<std::uint8_t>() { return "U8"; }
 template <>
 const char* type_name<std::uint32_t>() { return "U32"; }
-template <>
-const char* type_name<std::uint64_t>() { return "U64"; }
 
 template <class T>
 Tensor borrow(MatrixView<const T> matrix) {
@@ -106,7 +104,6 @@ void Tensors::put(const std::string& name, MatrixView<const double> matrix) { te
 void Tensors::put(const std::string& name, std::span<const float> values) { tensors_[name] = borrow(values); }
 void Tensors::put(const std::string& name, std::span<const std::uint8_t> values) { tensors_[name] = borrow(values); }
 void Tensors::put(const std::string& name, std::span<const std::uint32_t> values) { tensors_[name] = borrow(values); }
-void Tensors::put(const std::string& name, std::span<const std::uint64_t> values) { tensors_[name] = borrow(values); }
 
 void Tensors::put_copy(const std::string& name, MatrixView<const float> matrix) {
   auto owner = std::make_shared<Matrix<float>>(matrix.rows, matrix.cols);
@@ -152,9 +149,6 @@ std::vector<std::uint8_t> Tensors::bytes(const std::string& name) const {
 }
 std::vector<std::uint32_t> Tensors::words(const std::string& name) const {
   return values_of<std::uint32_t>(at(name), path_, name);
-}
-std::vector<std::uint64_t> Tensors::long_words(const std::string& name) const {
-  return values_of<std::uint64_t>(at(name), path_, name);
 }
 
 template <class Sink>

@@ -36,7 +36,6 @@ class Tensors {
   void put(const std::string& name, std::span<const float> values);
   void put(const std::string& name, std::span<const std::uint8_t> values);
   void put(const std::string& name, std::span<const std::uint32_t> values);
-  void put(const std::string& name, std::span<const std::uint64_t> values);
   // Owns.
   void put_copy(const std::string& name, MatrixView<const float> matrix);
   // As it is, with its owner.
@@ -55,7 +54,6 @@ class Tensors {
   std::vector<float> floats(const std::string& name) const;
   std::vector<std::uint8_t> bytes(const std::string& name) const;
   std::vector<std::uint32_t> words(const std::string& name) const;
-  std::vector<std::uint64_t> long_words(const std::string& name) const;
   const std::map<std::string, Tensor>& all() const { return tensors_; }
 
   void write(const std::string& path) const;                            // atomic

@@ -2,7 +2,6 @@
 
 #include <pthread.h>
 #include <sched.h>
-#include <xmmintrin.h>
 
 #include <algorithm>
 #include <atomic>
@@ -15,6 +14,7 @@
 #include <utility>
 
 #include "base/alone.h"
+#include "base/processor.h"
 
 namespace lacuna {
 namespace {
@@ -45,7 +45,7 @@ class Pool {
     grain_ = grain;
     chunks_ = chunks;
     body_ = &body;
-    arithmetic_ = _mm_getcsr();
+    mode_ = floating_point_mode();
     error_ = nullptr;
     unfinished_.store(chunks, std::memory_order_relaxed);
     const std::uint64_t job = ++last_job_ << kIndexBits;
@@ -56,9 +56,9 @@ class Pool {
       if (++spins > kSpins) {
         std::this_thread::yield();
       } else {
-        __builtin_ia32_pause();
+        spin_pause();
       }
-    // Closed: a worker that comes late finds no chunk to claim while the next job is being laid out.
+    // Closed: a late worker finds no chunk to claim while the next job is being laid out.
     ticket_.store(kIndexMask, std::memory_order_release);
     if (error_) std::rethrow_exception(error_);
   }
@@ -74,7 +74,7 @@ class Pool {
   }
   // Takes chunks of the given job until none is left. A chunk is claimed by counting the ticket up, which
   // fails once another job has begun; until a claimed chunk is finished the job, and with it n_, grain_,
-  // body_ and arithmetic_, stays.
+  // body_ and mode_, stays.
   void take_chunks(std::uint64_t job) {
     inside_chunk = true;
     std::uint64_t ticket = ticket_.load(std::memory_order_acquire);
@@ -85,7 +85,7 @@ class Pool {
                                          std::memory_order_acquire))
         continue;
       const std::size_t begin = index * grain_;
-      if (_mm_getcsr() != arithmetic_) _mm_setcsr(arithmetic_);
+      if (floating_point_mode() != mode_) set_floating_point_mode(mode_);
       try {
         (*body_)(begin, std::min(begin + grain_, n_));
       } catch (...) {
@@ -101,7 +101,7 @@ class Pool {
     std::uint32_t seen = 0;
     for (;;) {
       for (int spins = 0; news_.load(std::memory_order_acquire) == seen && spins < kSpins; ++spins)
-        __builtin_ia32_pause();
+        spin_pause();
       news_.wait(seen, std::memory_order_acquire);
       seen = news_.load(std::memory_order_acquire);
       if (stopping_) return;
@@ -110,7 +110,7 @@ class Pool {
   }
 
   std::vector<std::thread> threads_;
-  unsigned arithmetic_ = 0;                        // the caller's control of floating-point numbers
+  unsigned mode_ = 0;                              // floating_point_mode() of the caller
   std::atomic<std::uint32_t> news_{0};             // counts announcements; what workers sleep on
   std::atomic<std::uint64_t> ticket_{kIndexMask};  // job number and the next chunk of it
   std::atomic<std::size_t> unfinished_{0}, chunks_{0};
@@ -128,7 +128,7 @@ std::atomic<int> pool_size{0};  // 0: no pool yet
 std::mutex pool_mutex;          // one job at a time, also when several of the user's threads call the library
 
 // A fork copies the calling thread alone. The child finds workers that do not run and perhaps a mutex that
-// nobody will open: it starts with fresh ones.
+// nobody will open: it starts with new ones.
 void forget_after_fork() {
   pool = nullptr;
   inside_chunk = false;
@@ -158,7 +158,7 @@ void set_threads(int count) {
   if (pool == nullptr || pool->size() != wanted) make_pool(wanted);
 }
 
-// As many as parallel_for would use here: inside a chunk one, the caller's.
+// As many as parallel_for would use here; inside a chunk that is one, the calling thread.
 int threads() {
   if (inside_chunk) return 1;
   const int size = pool_size;

@@ -154,7 +154,7 @@ lacuna_status lacuna_set_device(const char* device, lacuna_error** error) {
 
 lacuna_status lacuna_set_threads(int count, lacuna_error** error) {
   return capi::guarded(error, [&] {
-    if (count < 0 || count > 1024) fail(Exit::usage, "threads are a number from 0 to 1024, not {}", count);
+    if (count < 0 || count > 1024) fail(Exit::usage, "the number of threads is from 0 to 1024, not {}", count);
     set_threads(count);
   });
 }

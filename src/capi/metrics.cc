@@ -69,7 +69,7 @@ Compared compared(const float* scores, const std::int8_t* truth, const std::uint
 using namespace lacuna;
 
 const char* lacuna_metric_name(size_t metric) {
-  return metric < metric_names().size() ? metric_names()[metric].c_str() : nullptr;
+  return metric < LACUNA_METRICS ? metric_names()[metric].c_str() : nullptr;
 }
 
 lacuna_status lacuna_evaluate(const float* scores, const int8_t* truth, const uint8_t* decided, size_t rows,
@@ -77,9 +77,7 @@ lacuna_status lacuna_evaluate(const float* scores, const int8_t* truth, const ui
   return capi::guarded(error, [&] {
     const auto views = capi::compared(scores, truth, decided, rows, labels);
     const std::vector<double> found = evaluate(views.scores, views.truth, views.decided, threshold).values();
-    if (found.size() != LACUNA_METRICS)
-      fail(Exit::failed, "{} metrics, not {}", found.size(), LACUNA_METRICS);
-    std::copy(found.begin(), found.end(), &capi::need(values, "values"));
+    std::copy_n(found.begin(), LACUNA_METRICS, &capi::need(values, "values"));
   });
 }
 

@@ -1,4 +1,4 @@
-// The shared library reads no HDF5: its users would need libhdf5 and libmatio for a form that the program
+// The shared library reads no HDF5: its users would need libhdf5 and libmatio for a format that the program
 // converts. These stand in for the readers of src/data.
 #include "base/error.h"
 #include "data/formats.h"

@@ -6,6 +6,7 @@
 #include "base/text.h"
 #include "base/threads.h"
 #include "cli/bench_run.h"
+#include "cli/machine_flags.h"
 #include "cli/verbs.h"
 #include "experiments/work.h"
 #include "ops/device.h"
@@ -19,8 +20,8 @@ int bench_cell(const Arguments& arguments) {
   options.add("id", id, "its name in the folder").positional().metavar("ID").required();
   options.add("spec", spec, "the cell as JSON, as in spec.json").metavar("JSON").required();
   options.add("out", bench.out, "the folder of results").metavar("DIR").required();
-  options.add("threads", bench.threads, "threads, 0 = all; does not change the result").range(0, 1024);
-  options.add("device", bench.device, "device of networks: auto, cpu, cuda or cuda:N").metavar("DEVICE");
+  add_threads(options, bench.threads);
+  add_device(options, bench.device);
   options.add("keep-scores", bench.keep_scores, "keep the scores as scores.npy");
   parse_or_help(options, arguments, "bench cell",
                 "Runs one cell and stores it in a folder of results, as bench timing does for each of its "
@@ -60,7 +61,7 @@ int bench_rerun(const Arguments& arguments) {
       .required();
   options.add("data", data, "where the data set is now, if it has moved").metavar("PATH");
   options.add("folds", folds, "where the folds file is now, if it has moved").metavar("FILE");
-  options.add("threads", thread_count, "threads, 0 = all; does not change the result").range(0, 1024);
+  add_threads(options, thread_count);
   parse_or_help(options, arguments, "bench rerun",
                 "Runs one cell again and compares the result byte for byte. Exit code 0: the same; 1: it "
                 "differs.",

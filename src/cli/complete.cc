@@ -70,11 +70,11 @@ bool is_array(const std::string& path) {
   return path.ends_with(".npy") || path.ends_with(".npz");
 }
 
-PredictionStyle::Form form_of(const std::string& path) {
-  using Form = PredictionStyle::Form;
-  if (is_stream_path(path) || path.ends_with(".csv")) return Form::csv;
-  if (path.ends_with(".tsv")) return Form::tsv;
-  if (path.ends_with(".jsonl") || path.ends_with(".ndjson")) return Form::jsonl;
+PredictionStyle::Format labels_format(const std::string& path) {
+  using Format = PredictionStyle::Format;
+  if (is_stream_path(path) || path.ends_with(".csv")) return Format::csv;
+  if (path.ends_with(".tsv")) return Format::tsv;
+  if (path.ends_with(".jsonl") || path.ends_with(".ndjson")) return Format::jsonl;
   fail(Exit::usage, "{}: filled labels are written as .csv, .tsv, .jsonl, .npy or .npz", path);
 }
 
@@ -182,7 +182,7 @@ class Completion {
       blocks([&](std::size_t, MatrixView<const float> scores) { writer->write(scores); });
       writer->commit();
     } else {
-      const PredictionText text({.form = form_of(flags_.out)}, all_.data->label_names);
+      const PredictionText text({.format = labels_format(flags_.out)}, all_.data->label_names);
       TextOut out(flags_.out);
       out.write(text.header());
       blocks([&](std::size_t begin, MatrixView<const float> scores) {
@@ -307,7 +307,7 @@ class Completion {
 
 void check_flags(const CompleteFlags& flags, const Model& model) {
   if (flags.out.empty()) fail(Exit::usage, "lacuna complete needs --out FILLED (see lacuna complete --help)");
-  if (!is_array(flags.out)) form_of(flags.out);
+  if (!is_array(flags.out)) labels_format(flags.out);
   const bool stream = is_stream_path(flags.out);
   if (stream && flags.run.resume)
     fail(Exit::usage, "--resume has no effect: {} is not a file, so there are no parts next to it",
@@ -355,7 +355,7 @@ int complete(const Arguments& arguments) {
     tell(flags.learning.source.path,
          {"no label is unknown: nothing is learned, and the labels are written as they are"});
   if (source.data().rows < 4 && !complete_already)
-    fail(Exit::data, "{}: has {} rows; labels are completed from other rows, from 4 rows on",
+    fail(Exit::data, "{}: has {} rows; at least 4 are needed, because labels are completed from other rows",
          flags.learning.source.path, source.data().rows);
   if (source.data().rows < 2 * static_cast<std::size_t>(flags.parts) && !complete_already)
     fail(Exit::data, "{}: has {} rows, too few for {} parts; --parts {} would do", flags.learning.source.path,

@@ -11,6 +11,7 @@
 #include "base/threads.h"
 #include "cli/ceiling.h"
 #include "cli/counted.h"
+#include "cli/machine_flags.h"
 #include "cli/progress.h"
 #include "cli/source.h"
 #include "cli/verbs.h"
@@ -52,7 +53,7 @@ struct EvaluateFlags {
         .metavar("FILE");
     o.add("report", report, "also write a page about these scores").metavar("FILE.html");
     o.add("json", json, "print one JSON document");
-    o.add("threads", threads, "threads, 0 = all; does not change the result").range(0, 1024);
+    add_threads(o, threads);
   }
 };
 

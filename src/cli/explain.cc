@@ -9,6 +9,7 @@
 #include "base/text.h"
 #include "base/threads.h"
 #include "cli/item_stream.h"
+#include "cli/machine_flags.h"
 #include "cli/prediction.h"
 #include "cli/progress.h"
 #include "cli/text_out.h"
@@ -33,7 +34,7 @@ struct ExplainFlags {
     o.add("model", model, "a model file written by lacuna train").positional().metavar("MODEL").required();
     source.declare(o);
     o.find("data")->help = "data set, or - for JSON lines, CSV or TSV from standard input";
-    for (const char* form : {"jsonl", "tsv"}) o.find("format")->allowed.push_back(form);
+    for (const char* name : {"jsonl", "tsv"}) o.find("format")->allowed.push_back(name);
     o.find("protocol")->needs("folds");
     o.add("part", part, "with folds: which rows to explain, in the order of the fold")
         .choices({"train", "val", "test", "all"})
@@ -60,9 +61,8 @@ struct ExplainFlags {
     o.add("seed", seed, "seed of the sampled orders");
     o.add("precision", precision, "precision of matrix products: the model's setting, f32 or bf16")
         .choices({"model", "f32", "bf16"});
-    o.add("threads", threads, "threads, 0 = all; does not change the result").range(0, 1024);
-    o.add("device", device, "device of networks: auto (a GPU if available), cpu, cuda or cuda:N")
-        .metavar("DEVICE");
+    add_threads(o, threads);
+    add_device(o, device);
     o.add("json", json, "print one JSON document");
     o.add("quiet", quiet, "print only errors");
   }
@@ -79,30 +79,30 @@ const char* unit_of(const ExplainFlags& flags, const Model& model) {
 // Explanations as text, item by item.
 class ExplanationText {
  public:
-  enum class Form { json, jsonl, csv, tsv, table };
-  ExplanationText(Form form, const Model& model, std::size_t top, const char* unit, Base base)
-      : form_(form), top_(top), unit_(unit), base_(base_name(base)), labels_(model.label_names()) {
+  enum class Format { json, jsonl, csv, tsv, table };
+  ExplanationText(Format format, const Model& model, std::size_t top, const char* unit, Base base)
+      : format_(format), top_(top), unit_(unit), base_(base_name(base)), labels_(model.label_names()) {
     for (const auto& view : model.preparation().views()) views_.push_back(view.name);
     for (const auto& name : labels_) append_json(label_keys_.emplace_back(), name);
     for (const auto& name : views_) append_json(view_keys_.emplace_back(), name);
   }
 
   std::string begin() const {
-    if (form_ == Form::json)
+    if (format_ == Format::json)
       return fmt::format(
           "{{\"schema\": \"lacuna.explain.1\", \"unit\": \"{}\", \"base\": \"{}\", \"items\": [\n", unit_,
           base_);
-    if (form_ == Form::csv || form_ == Form::tsv) {
+    if (format_ == Format::csv || format_ == Format::tsv) {
       std::string line = fmt::format("id{0}rank{0}label{0}score{0}base", separator());
       for (const auto& name : views_) line += separator() + field(name);
       return line + '\n';
     }
-    return form_ == Form::table ? fmt::format("{} = base + what each view adds; base is {}\n", unit_,
+    return format_ == Format::table ? fmt::format("{} = base + what each view adds; base is {}\n", unit_,
                                               base_ == "prior" ? "the tag's frequency in training"
                                                                : "the model's output without views")
                                 : "";
   }
-  std::string end() const { return form_ == Form::json ? "\n]}\n" : ""; }
+  std::string end() const { return format_ == Format::json ? "\n]}\n" : ""; }
 
   void append(std::string& out, const std::string& id, bool first, const Explanation& e,
               std::size_t i) const {
@@ -114,8 +114,8 @@ class ExplanationText {
                         return e.score(i, a) != e.score(i, b) ? e.score(i, a) > e.score(i, b) : a < b;
                       });
     order.resize(most);
-    if (form_ == Form::json || form_ == Form::jsonl) return append_item(out, id, first, e, i, order);
-    if (form_ == Form::table) return append_lines(out, id, e, i, order);
+    if (format_ == Format::json || format_ == Format::jsonl) return append_item(out, id, first, e, i, order);
+    if (format_ == Format::table) return append_lines(out, id, e, i, order);
     if (std::ranges::count(e.present.row(i), std::uint8_t{1}) == 0) return;  // nothing to explain
     for (std::size_t k = 0; k < order.size(); ++k) {
       const std::uint32_t j = order[k];
@@ -130,7 +130,7 @@ class ExplanationText {
   }
 
  private:
-  char separator() const { return form_ == Form::tsv ? '\t' : ','; }
+  char separator() const { return format_ == Format::tsv ? '\t' : ','; }
   static std::string field(const std::string& text) {
     if (text.find_first_of(",;\t\"\r\n") == std::string::npos) return text;
     std::string quoted = "\"";
@@ -139,10 +139,10 @@ class ExplanationText {
   }
   void append_item(std::string& out, const std::string& id, bool first, const Explanation& e, std::size_t i,
                    const std::vector<std::uint32_t>& order) const {
-    if (form_ == Form::json && !first) out += ",\n";
+    if (format_ == Format::json && !first) out += ",\n";
     out += "{\"id\": ";
     append_json(out, id);
-    if (form_ == Form::jsonl) fmt::format_to(std::back_inserter(out), ", \"base\": \"{}\"", base_);
+    if (format_ == Format::jsonl) fmt::format_to(std::back_inserter(out), ", \"base\": \"{}\"", base_);
     out += ", \"tags\": [";
     for (std::size_t k = 0; k < order.size(); ++k) {
       const std::uint32_t j = order[k];
@@ -162,7 +162,7 @@ class ExplanationText {
       if (error > 0) fmt::format_to(std::back_inserter(out), ", \"standard_error\": {:.3g}", error);
       out += '}';
     }
-    out += form_ == Form::json ? "]}" : "]}\n";
+    out += format_ == Format::json ? "]}" : "]}\n";
   }
   void append_lines(std::string& out, const std::string& id, const Explanation& e, std::size_t i,
                     const std::vector<std::uint32_t>& order) const {
@@ -185,21 +185,21 @@ class ExplanationText {
     out += table.text();
   }
 
-  Form form_;
+  Format format_;
   std::size_t top_;
   std::string unit_, base_;
   std::vector<std::string> labels_, views_, label_keys_, view_keys_;
 };
 
-ExplanationText::Form form_of(const ExplainFlags& flags) {
-  using Form = ExplanationText::Form;
+ExplanationText::Format explanation_format(const ExplainFlags& flags) {
+  using Format = ExplanationText::Format;
   if (flags.out.empty() || flags.out == "-")
-    return flags.json ? Form::json : flags.out == "-" ? Form::jsonl : Form::table;
-  if (flags.out.ends_with(".json")) return Form::json;
+    return flags.json ? Format::json : flags.out == "-" ? Format::jsonl : Format::table;
+  if (flags.out.ends_with(".json")) return Format::json;
   if (flags.out.ends_with(".jsonl") || flags.out.ends_with(".ndjson") || is_stream_path(flags.out))
-    return Form::jsonl;
-  if (flags.out.ends_with(".csv")) return Form::csv;
-  if (flags.out.ends_with(".tsv")) return Form::tsv;
+    return Format::jsonl;
+  if (flags.out.ends_with(".csv")) return Format::csv;
+  if (flags.out.ends_with(".tsv")) return Format::tsv;
   fail(Exit::usage, "{}: explanations are written as .json, .jsonl, .csv or .tsv", flags.out);
 }
 
@@ -217,9 +217,9 @@ std::optional<Selection> validation_rows(const Model& model, const Dataset& data
   return val;
 }
 
-std::string interval_text(const Estimate& estimate, const char* form) {
+std::string interval_text(const Estimate& estimate, const char* pattern) {
   if (std::isnan(estimate.value)) return "-";
-  const auto number = [&](double x) { return fmt::format(fmt::runtime(form), x); };
+  const auto number = [&](double x) { return fmt::format(fmt::runtime(pattern), x); };
   return fmt::format("{} [{}, {}]", number(estimate.value), number(estimate.interval.low),
                      number(estimate.interval.high));
 }
@@ -302,7 +302,7 @@ void check_flags(const ExplainFlags& flags, Options& options) {
     fail(Exit::usage, "{}: a summary is written as .json", flags.out);
   if (flags.summary && given("top") && (flags.json || !flags.out.empty()))
     fail(Exit::usage, "--top has no effect: the document of --summary contains all tags");
-  check_named_form(flags.source.path, flags.source.read.format, "format");
+  check_named_format(flags.source.path, flags.source.read.format, "format");
   if (is_item_stream(flags.source.path, flags.source.read.format)) {
     if (flags.summary)
       fail(Exit::usage, "{}: lines from a stream have no labels, and --summary compares with them",
@@ -345,10 +345,10 @@ class Explainer {
   Explainer(const ExplainFlags& flags, const Model& model)
       : flags_(flags),
         model_(model),
-        form_(form_of(flags)),
-        text_(form_, model,
+        format_(explanation_format(flags)),
+        text_(format_, model,
               flags.top >= 0                          ? static_cast<std::size_t>(flags.top)
-              : form_ == ExplanationText::Form::table ? 3
+              : format_ == ExplanationText::Format::table ? 3
                                                       : 0,
               unit_of(flags, model), base_of(model, flags.options())),
         out_(flags.out.empty() ? "-" : flags.out) {
@@ -370,14 +370,14 @@ class Explainer {
           std::string& piece = pieces[first / kGrain];
           if (const std::string wrong = error(begin + i); wrong.empty())
             text_.append(piece, id(begin + i), none_yet && i == first_item, part, i);
-          else if (form_ == ExplanationText::Form::jsonl)
+          else if (format_ == ExplanationText::Format::jsonl)
             piece += wrong;
         }
       });
       for (const auto& piece : pieces) out_.write(piece);
       for (std::size_t i = 0; i < n; ++i) {
         const std::string wrong = error(begin + i);
-        if (!wrong.empty() && form_ != ExplanationText::Form::jsonl) std::fputs(wrong.c_str(), stderr);
+        if (!wrong.empty() && format_ != ExplanationText::Format::jsonl) std::fputs(wrong.c_str(), stderr);
         if (!wrong.empty()) continue;
         ++items_;
         without_view_ += std::ranges::count(part.present.row(i), std::uint8_t{1}) == 0;
@@ -393,7 +393,7 @@ class Explainer {
     if (flags_.quiet) return;
     if (without_view_ > 0)
       fmt::print(stderr, "items without any view, {}: {} of {}\n",
-                 form_ == ExplanationText::Form::csv || form_ == ExplanationText::Form::tsv
+                 format_ == ExplanationText::Format::csv || format_ == ExplanationText::Format::tsv
                      ? "which get no lines"
                      : "whose score is the base",
                  without_view_, items_);
@@ -412,7 +412,7 @@ class Explainer {
  private:
   const ExplainFlags& flags_;
   const Model& model_;
-  ExplanationText::Form form_;
+  ExplanationText::Format format_;
   ExplanationText text_;
   TextOut out_;
   double begun_ = steady_seconds(), largest_error_ = 0;

@@ -62,12 +62,13 @@ bool is_item_stream(const std::string& path, const std::string& from) {
          (from == "tsv" && ending_of(path) != ".tsv");
 }
 
-void check_named_form(const std::string& path, const std::string& from, const char* flag) {
+void check_named_format(const std::string& path, const std::string& from, const char* flag) {
   if (from == "auto" || is_stream_path(path)) return;
   const std::string ending = ending_of(path);
   std::string named = is_json_name(path) ? "jsonl" : ending == ".tsv" ? "tsv" : "";
-  for (const FileFormat& form : file_formats())
-    if (named.empty() && std::ranges::find(form.endings, ending) != form.endings.end()) named = form.name;
+  for (const FileFormat& file_format : file_formats())
+    if (named.empty() && std::ranges::find(file_format.endings, ending) != file_format.endings.end())
+      named = file_format.name;
   if (!named.empty() && named != from)
     fail(Exit::usage, "{}: its name says {}, --{} says {}; omit --{}, or rename the file", path, named, flag,
          from, flag);
@@ -88,10 +89,10 @@ ItemStream::ItemStream(Settings settings, const Model& model)
       stream_(fd_, name_, longest_line(views_, told_labels(settings_, model))),
       block_(views_, std::min(kMostRows, ItemBlock::rows_for(views_, kBlockBytes)),
              told_labels(settings_, model)) {
-  form_ = format_of(settings_.path, settings_.read.format, stream_.peek(), name_);
-  if (form_ != "jsonl" && form_ != "csv" && form_ != "tsv")
-    fail(Exit::usage, "{}: a stream contains jsonl, csv or tsv, not {}", name_, form_);
-  if (settings_.labels && form_ != "jsonl")
+  format_ = format_of(settings_.path, settings_.read.format, stream_.peek(), name_);
+  if (format_ != "jsonl" && format_ != "csv" && format_ != "tsv")
+    fail(Exit::usage, "{}: a stream contains jsonl, csv or tsv, not {}", name_, format_);
+  if (settings_.labels && format_ != "jsonl")
     fail(Exit::usage,
          "{}: columns of a stream are the model's views; --known-labels needs JSON lines ({{\"views\": ..., "
          "\"labels\": {{\"name\": 1}}}}) or a data set",
@@ -99,13 +100,13 @@ ItemStream::ItemStream(Settings settings, const Model& model)
   for (const auto& option : settings_.given) {
     if (option == "from" || option == "format" || option == "empty") continue;
     const bool of_tables = option == "header" || option == "id-column";
-    if (of_tables && form_ != "jsonl") continue;
+    if (of_tables && format_ != "jsonl") continue;
     fail(Exit::usage, "{}: --{} has no effect on {}", name_, option,
          of_tables ? "JSON lines, whose items name their id and their views"
                    : "lines from a stream; it is for data sets. In a stream columns are matched by name, or "
                      "in order");
   }
-  if (form_ != "jsonl") open_table();
+  if (format_ != "jsonl") open_table();
 }
 
 ItemStream::~ItemStream() {
@@ -120,7 +121,7 @@ void ItemStream::open_table() {
   try {
     table_.emplace(
         lines_[0].text, views_,
-        CsvItemsOptions{form_ == "tsv" ? '\t' : '\0', settings_.read.header, settings_.read.id_column});
+        CsvItemsOptions{format_ == "tsv" ? '\t' : '\0', settings_.read.header, settings_.read.id_column});
   } catch (const Error& error) {
     fail(error.code(), "{}: {}", name_, error.what());
   }
@@ -129,7 +130,7 @@ void ItemStream::open_table() {
     waiting_ = stream_.next(block_.capacity(), lines_);
     if (waiting_ && !lines_[0].too_long) table_->see_first_item(lines_[0].text);
   }
-  if (table_->separator() == '\t') form_ = "tsv";
+  if (table_->separator() == '\t') format_ = "tsv";
   if (!settings_.quiet) fmt::print(stderr, "{}: {}\n", name_, table_->told());
 }
 

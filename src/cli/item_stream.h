@@ -16,8 +16,8 @@ namespace lacuna::cli {
 
 // Whether DATA is lines that come in, not a data set.
 bool is_item_stream(const std::string& path, const std::string& from);
-// Exit::usage where a file's name says another form than --from; `flag` is what the verb calls that option.
-void check_named_form(const std::string& path, const std::string& from, const char* flag);
+// Exit::usage where a file's name says another format than --from; `flag` is what the verb calls that option.
+void check_named_format(const std::string& path, const std::string& from, const char* flag);
 // The options about reading that were given, by name.
 std::vector<std::string> given_to_read(const Options& options);
 
@@ -37,7 +37,7 @@ class ItemStream {
   ItemStream& operator=(const ItemStream&) = delete;
 
   const std::string& name() const { return name_; }  // for messages
-  const std::string& form() const { return form_; }  // jsonl, csv or tsv
+  const std::string& format() const { return format_; }  // jsonl, csv or tsv
 
   // Waits for lines and takes those that are there; false at the end. Items without an id are named by their position.
   bool next();
@@ -64,7 +64,7 @@ class ItemStream {
 
   Settings settings_;
   std::vector<ViewShape> views_;
-  std::string name_, form_;
+  std::string name_, format_;
   int fd_;
   LineStream stream_;
   std::optional<CsvItems> table_;

@@ -6,6 +6,7 @@
 #include "base/config.h"
 #include "base/error.h"
 #include "base/text.h"
+#include "cli/machine_flags.h"
 #include "base/threads.h"
 #include "ops/device.h"
 
@@ -46,7 +47,7 @@ std::string presets_text() {
   return "Presets, the default first: " + join(parts, "; ") + ".";
 }
 
-// A flag that another method has and this one has not is no misspelling.
+// A flag that another method has and this one lacks is not a misspelling.
 void check_settings_of(const std::string& method, Options& options, const Arguments& arguments) {
   for (const auto& argument : arguments) {
     if (argument == "--") break;
@@ -83,10 +84,8 @@ void LearningFlags::declare(Options& o) {
       .range(0, .9)
       .excludes("folds");
   o.add("seed", seed, "seed of all random numbers").common();
-  o.add("threads", threads, "threads, 0 = all; does not change the result").range(0, 1024).common();
-  o.add("device", device, "device of networks: auto (a GPU if available), cpu, cuda or cuda:N")
-      .metavar("DEVICE")
-      .common();
+  add_threads(o, threads).common();
+  add_device(o, device).common();
   o.add("set", set, "a setting by its name, as in a config file; may be repeated").metavar("KEY=VALUE");
   o.add("config", config, "settings from a TOML file; the command line overrides it").metavar("FILE");
   o.add("print-config", print_config, "print all settings as a config file and stop");

@@ -28,7 +28,7 @@ inline constexpr const char* kPreparedEnding = ".prepared";
 // memory, are small beside the limit.
 void check_in_files(const Dataset& data, const std::string& path, std::uint64_t limit);
 
-// From here on memory that lies in no file is refused beyond so many bytes.
+// From here on memory that is not part of a mapped file is refused beyond this many bytes.
 void limit_memory(std::uint64_t bytes);
 // After such a refusal: says what was in use, and what is allowed.
 [[noreturn]] void fail_beyond_limit(std::uint64_t bytes);

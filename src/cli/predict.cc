@@ -12,6 +12,7 @@
 #include "cli/counted.h"
 #include "cli/item_stream.h"
 #include "cli/known_labels.h"
+#include "cli/machine_flags.h"
 #include "cli/prediction.h"
 #include "cli/progress.h"
 #include "cli/ranks.h"
@@ -35,7 +36,7 @@ void PredictFlags::declare(Options& o) {
   Option& from = *o.find("format");
   from.name = "from";
   from.help = "format of the data, if its name or first character does not say";
-  for (const char* form : {"jsonl", "tsv"}) from.allowed.push_back(form);
+  for (const char* format : {"jsonl", "tsv"}) from.allowed.push_back(format);
   o.add("part", part, "with folds: which rows to score, in the order of the fold")
       .choices({"train", "val", "test", "all"})
       .needs("folds");
@@ -66,9 +67,8 @@ void PredictFlags::declare(Options& o) {
         "precision of matrix products: the model's setting, f32, or bf16 with f32 accumulation (about twice "
         "as fast for many rows on CPUs with bf16 instructions)")
       .choices({"model", "f32", "bf16"});
-  o.add("threads", threads, "threads, 0 = all; does not change the result").range(0, 1024);
-  o.add("device", device, "device of networks: auto (a GPU if available), cpu, cuda or cuda:N")
-      .metavar("DEVICE");
+  add_threads(o, threads);
+  add_device(o, device);
   o.add(kMpi, mpi, "divide the rows among the ranks of MPI, as under mpirun");
   o.add("json", json, "print one JSON document about the run");
   o.add("quiet", quiet, "no summary at the end; notes on how the data were read remain");
@@ -101,22 +101,22 @@ Model load_model(const std::string& path, const std::string& precision, bool bef
 }
 
 PredictionStyle prediction_style(const PredictFlags& flags, const std::string& lines_in) {
-  using Form = PredictionStyle::Form;
-  std::string form = flags.format;
-  if (form == "auto") {
+  using Format = PredictionStyle::Format;
+  std::string format = flags.format;
+  if (format == "auto") {
     const auto ends = [&](const char* ending) { return flags.out.ends_with(ending); };
-    form = ends(".tsv") ? "tsv" : ends(".jsonl") || ends(".ndjson") ? "jsonl" : ends(".csv") ? "csv" : "";
-    if (form.empty() && is_stream_path(flags.out)) form = lines_in.empty() ? "csv" : lines_in;
-    if (form.empty())
+    format = ends(".tsv") ? "tsv" : ends(".jsonl") || ends(".ndjson") ? "jsonl" : ends(".csv") ? "csv" : "";
+    if (format.empty() && is_stream_path(flags.out)) format = lines_in.empty() ? "csv" : lines_in;
+    if (format.empty())
       fail(Exit::usage, "{}: scores are written as .csv, .tsv, .jsonl, .npy or .npz (or use --format)",
            flags.out);
   }
   PredictionStyle style;
-  style.form = form == "jsonl"               ? Form::jsonl
-               : form == "tsv"               ? Form::tsv
-               : form == "csv"               ? Form::csv
-               : flags.out.ends_with(".tsv") ? Form::long_tsv
-                                             : Form::long_csv;
+  style.format = format == "jsonl"               ? Format::jsonl
+               : format == "tsv"               ? Format::tsv
+               : format == "csv"               ? Format::csv
+               : flags.out.ends_with(".tsv") ? Format::long_tsv
+                                             : Format::long_csv;
   style.top = static_cast<std::size_t>(flags.top);
   style.only_decided = flags.labels;
   style.tags = flags.top > 0 || flags.labels;
@@ -173,7 +173,7 @@ void check_flags(PredictFlags& flags, Options& options) {
   if (array && flags.top > 0)
     fail(Exit::usage, "{}: names of labels are text; --top needs .csv, .tsv or .jsonl", flags.out);
   const auto& from = flags.source.read.format;
-  check_named_form(flags.source.path, from, "from");
+  check_named_format(flags.source.path, from, "from");
   if (array && flags.labels && flags.calibrated)
     fail(Exit::usage,
          "--calibrated has no effect together with --labels: {} gets 1 and 0, decided by raw scores",

@@ -16,9 +16,9 @@ PredictTally predict_stream(const PredictFlags& flags, const Model& model) {
   ItemStream items(
       {flags.source.path, flags.source.read, flags.reading, flags.strict, flags.quiet, flags.known_labels},
       model);
-  const PredictionStyle style = prediction_style(flags, items.form());
+  const PredictionStyle style = prediction_style(flags, items.format());
   const PredictionText text(style, model.label_names());
-  const bool errors_inside = style.form == PredictionStyle::Form::jsonl;
+  const bool errors_inside = style.format == PredictionStyle::Format::jsonl;
   TextOut out(flags.out);
   if (const std::string header = text.header(); !header.empty()) out.write(header);
 

@@ -33,7 +33,7 @@ struct PredictFlags {
 // A model file for a verb; a file that is none says so, and, where DATA follows, that the arguments may be swapped.
 Model load_model(const std::string& path, const std::string& precision = "model", bool before_data = true);
 
-// How predictions are written as text; `lines_in` is the form of the input ("jsonl", "csv", "tsv") or empty. Exit::usage
+// How predictions are written as text; `lines_in` is the format of the input ("jsonl", "csv", "tsv") or empty. Exit::usage
 // if a decision rule was given but no decision is written.
 PredictionStyle prediction_style(const PredictFlags& flags, const std::string& lines_in);
 

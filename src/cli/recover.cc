@@ -11,6 +11,7 @@
 #include "base/threads.h"
 #include "cli/counted.h"
 #include "cli/item_stream.h"
+#include "cli/machine_flags.h"
 #include "cli/prediction.h"
 #include "cli/progress.h"
 #include "cli/text_out.h"
@@ -38,7 +39,7 @@ struct RecoverFlags {
     Option& from = *o.find("format");
     from.name = "from";
     from.help = "format of the data, if its name or first character does not say";
-    for (const char* form : {"jsonl", "tsv"}) from.allowed.push_back(form);
+    for (const char* format : {"jsonl", "tsv"}) from.allowed.push_back(format);
     o.add(
          "part", part,
          "with folds: which rows to write, in the order of the data; views that the fold hides are recovered")
@@ -55,7 +56,7 @@ struct RecoverFlags {
         .metavar("FILE");
     o.add("strict", strict,
           "a bad line ends the stream (exit code 3) instead of giving an error object");
-    o.add("threads", threads, "threads, 0 = all; does not change the result").range(0, 1024);
+    add_threads(o, threads);
     o.add("json", json, "print one JSON document about the run");
     o.add("quiet", quiet, "print nothing on stderr");
   }
@@ -89,7 +90,7 @@ std::size_t count_empty_cells(const Selection& rows) {
 // A flag that would change nothing is a mistake.
 void check_flags(RecoverFlags& flags, Options& options) {
   flags.reading = given_to_read(options);
-  check_named_form(flags.source.path, flags.source.read.format, "from");
+  check_named_format(flags.source.path, flags.source.read.format, "from");
   const bool lines_out = flags.out == "-" || flags.out == "/dev/stdout" || flags.out.ends_with(".jsonl") ||
                          flags.out.ends_with(".ndjson");
   if (flags.json && (flags.out == "-" || flags.out == "/dev/stdout"))
@@ -115,7 +116,7 @@ void check_flags(RecoverFlags& flags, Options& options) {
   if (!flags.deviations.empty()) is_native_folder(flags.deviations);
 }
 
-// A data set that grows by blocks where its form allows it.
+// A data set that grows by blocks where its format allows it.
 class GrowingDataset {
  public:
   explicit GrowingDataset(std::string path) : path_(std::move(path)), writer_(path_) {}

@@ -44,8 +44,8 @@ std::string some_of(const json& names, bool all) {
   return text + (!all && names.size() > kShown ? ", ..." : "");
 }
 
-std::string number(const json& value, const char* form = "{:.4f}") {
-  return value.is_number() ? fmt::format(fmt::runtime(form), value.get<double>()) : "-";
+std::string number(const json& value, const char* pattern = "{:.4f}") {
+  return value.is_number() ? fmt::format(fmt::runtime(pattern), value.get<double>()) : "-";
 }
 
 // Files of earlier versions hold intervals of metrics that are undefined on the rows themselves.

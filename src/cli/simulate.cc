@@ -7,6 +7,7 @@
 #include "base/text.h"
 #include "base/threads.h"
 #include "cli/counted.h"
+#include "cli/machine_flags.h"
 #include "cli/source.h"
 #include "cli/verbs.h"
 #include "data/folder.h"
@@ -23,7 +24,7 @@ std::string truth_path(const std::string& out) {
   return (path.parent_path() / path.stem()).string() + ".truth.npz";
 }
 
-// A native folder is written as the rows are drawn; other forms are written whole.
+// A native folder is written as the rows are drawn; other formats are written whole.
 Simulated simulate_to(const std::string& out, const std::string& labels_from, const ReadOptions& read,
                       const SimulateOptions& settings) {
   if (!is_native_folder(out)) {
@@ -56,7 +57,7 @@ int data_simulate(const Arguments& arguments) {
   options.add("labels-from", labels_from, "draw views for the labels of this data set").metavar("FILE");
   options.add("label-code", read.label_code,
               "label code of that file: auto, 01, pm1, pm1-unknown");
-  options.add("threads", threads, "threads, 0 = all; does not change the result").range(0, 4096);
+  add_threads(options, threads);
   parse_or_help(options, arguments, "data simulate",
                 "Draws multi-view multi-label data from a known model: factors that affect several views, "
                 "factors of single views, labels that co-occur in groups and have a long tail. The factors "

@@ -10,7 +10,7 @@ namespace lacuna::cli {
 // Columns of the terminal behind a file descriptor: COLUMNS where it is set, else what the terminal says, else 80.
 std::size_t terminal_width(int descriptor);
 
-// At most so many code points, the last one an ellipsis where something was cut off.
+// Cuts a text to this many code points; the last one is then an ellipsis.
 std::string clipped(std::string_view text, std::size_t width);
 
 }  // namespace lacuna::cli

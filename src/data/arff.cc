@@ -283,7 +283,7 @@ class ArffReader {
     }
     const auto at = a.place.find(text);
     if (at == a.place.end())
-      fail(Exit::data, "{}: line {}: '{}' is none of the {} values of attribute '{}'", path_, line,
+      fail(Exit::data, "{}: line {}: '{}' is not one of the {} values of attribute '{}'", path_, line,
            utf8_or_latin1(text.substr(0, 40)), a.values.size(), a.name);
     if (a.width > 1) return put(a.first + at->second, 1.f);
     put(a.first, a.zero_one ? (text == "1" ? 1.f : 0.f) : static_cast<float>(at->second));

@@ -74,7 +74,7 @@ Places places_of(const std::vector<std::string>& names, const std::string& where
   return places;
 }
 
-// For each column of the model its place in the data; empty = as they lie.
+// For each column of the model its place in the data; empty = the same order.
 std::vector<std::size_t> order_of(const ViewColumns& model, const View& view,
                                   const std::vector<std::string>& ids, const std::string& where) {
   if (model.names.empty() || view.column_names.empty()) return {};

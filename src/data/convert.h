@@ -14,7 +14,7 @@
 
 namespace lacuna {
 
-// A float16 as it lies in a file.
+// A float16 as stored in a file.
 struct Half {
   std::uint16_t bits;
 };

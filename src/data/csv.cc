@@ -310,7 +310,7 @@ class CsvReader {
     if (named) id_columns_[0].named_by_user = true;
     texts_.resize(id_columns_.size());
     if (!options_.labels_table || std::ranges::count(role_, Role::number) != 1) return;
-    // Labels that are one column of text: tags, or one class a row.
+    // Labels that are one column of text: tags, or one class per row.
     const auto only = static_cast<std::size_t>(std::ranges::find(role_, Role::number) - role_.begin());
     CsvRows again(file_.text, separator_, path_, 1);
     std::vector<std::string> cells;
@@ -336,7 +336,7 @@ class CsvReader {
 
   // Now that all values are known: which column holds the ids, and which are features after all.
   void settle_ids(std::size_t rows) {
-    // Names of rows in the first column of a table that is turned round need no usual header.
+    // Row names in the first column of a transposed table need no customary header.
     if (options_.transpose && !id_columns_.empty() && !is_id_name(id_columns_[0].name) &&
         role_[id_columns_[0].column] == Role::id)
       id_columns_[0].named_by_user = true;
@@ -513,8 +513,8 @@ class CsvReader {
           path_, line, shown, flag);
     if (said_[j])
       fail(Exit::data,
-           "{}: line {}, column {}: '{}' is neither yes nor no; understood are yes, no, true, false, y, n, t, "
-           "f (in any case), 1 and 0, and nothing, NA or ? where it is unknown",
+           "{}: line {}, column {}: '{}' is neither yes nor no; write yes, no, true, false, y, n, t, f (in any "
+           "case), 1 or 0, and leave the cell empty or write NA or ? where it is unknown",
            path_, line, column, shown);
     if (names_look_like_data(j))
       fail(Exit::data,

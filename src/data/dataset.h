@@ -74,7 +74,7 @@ void check_sparse(const View& view, const std::string& where);
 // The rows of `data` at the given positions, in that order (views, gaps, labels, ids); a deep copy.
 Dataset select_rows(const Dataset& data, std::span<const std::uint32_t> rows);
 // A hash of everything that a model can learn from: sizes, names, features of present instances, gaps,
-// labels. It does not depend on the file form, nor on whether a view is dense or sparse.
+// labels. It does not depend on the file format, nor on whether a view is dense or sparse.
 std::string content_hash(const Dataset& data);
 
 }  // namespace lacuna

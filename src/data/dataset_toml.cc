@@ -1,4 +1,4 @@
-// dataset.toml: a data set as a folder. The native form (.npy files, memory-mapped) and foreign files, one a
+// dataset.toml: a data set as a folder. The native format (.npy files, memory-mapped) and foreign files, one per
 // view, joined by id, are the same schema; docs/dataset-toml.md explains every key.
 #include <toml++/toml.h>
 #include <algorithm>

@@ -42,7 +42,7 @@ void check_replaceable(const std::string& path, Replaced replaced) {
   std::error_code error;
   if (!fs::exists(path, error)) return;
   if (!fs::is_directory(path, error))
-    fail(Exit::failed, "{}: is a file; a data set of this form is a folder", path);
+    fail(Exit::failed, "{}: is a file; a data set of this format is a folder", path);
   const std::string description = path + "/dataset.toml";
   const bool described = fs::is_regular_file(description, error);
   std::ostringstream text;  // not mapped: it is no input, which would be protected

@@ -25,7 +25,7 @@ struct Modality {
   std::string name;  // "" = the file itself
   std::string at;    // "" or "mod/NAME/"
   std::vector<std::string> names{};
-  std::vector<std::int64_t> rows{};  // of each item; -1 = it is not there; empty = as they lie
+  std::vector<std::int64_t> rows{};  // of each item; -1 = it is not there; empty = the same order
 };
 
 bool just_numbered(const std::vector<std::string>& names) {

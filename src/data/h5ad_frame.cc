@@ -17,7 +17,7 @@ std::string place(const Hdf5File& file, const std::string& at) {
   return fmt::format("{}: '{}'", file.path(), at);
 }
 
-// One text a value; whole numbers as they print.
+// One text per value; whole numbers as they are printed.
 std::vector<std::string> as_texts(const Array& array, const std::string& where) {
   std::vector<std::string> out;
   if (array.type == Element::text) {

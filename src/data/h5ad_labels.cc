@@ -71,7 +71,7 @@ LabelBlock from_classes(const FrameColumn& column, const std::string& name, bool
            where, x);
     classes.emplace(x, 0);
     if (classes.size() > kMostClasses)
-      fail(Exit::data, "{}: has more than {} different numbers, so it is a measurement and no label", where,
+      fail(Exit::data, "{}: has more than {} different numbers, so it is a measurement, not a label", where,
            kMostClasses);
   }
   std::vector<std::string> values;

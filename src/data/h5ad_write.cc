@@ -1,5 +1,5 @@
 // Data sets as .h5ad (one view) and .h5mu (several): what anndata 0.8 and mudata 0.2 read. Labels are columns
-// of obs, booleans where all are known, otherwise booleans with a mask. What these forms have no place for
+// of obs, booleans where all are known, otherwise booleans with a mask. What these formats have no place for
 // lies in uns/lacuna.
 #include <algorithm>
 #include <set>
@@ -257,7 +257,7 @@ void write_h5ad_dataset(const Dataset& data, const std::string& path) {
     fail(Exit::usage, "{}: .h5ad contains one view, the data set has {}; write .h5mu", path, data.views.size());
   for (std::size_t i = 0; i < data.rows && !data.views.empty(); ++i)
     if (!data.has(i, 0))
-      fail(Exit::usage, "{}: item {} misses the view '{}', and .h5ad has a row for every item; write .h5mu",
+      fail(Exit::usage, "{}: item {} lacks the view '{}', and .h5ad has a row for every item; write .h5mu",
            path, i, data.views[0].name);
   AtomicFile file(path);
   H5adWriter(data, file, path, 0).h5ad();

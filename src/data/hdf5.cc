@@ -48,7 +48,7 @@ Hdf5File::Hdf5File(const std::string& path)
       bytes_(size_of(path)),
       left_(kExpansion * (bytes_ + 4096)),
       texts_left_((std::uint64_t{64} << 20) + 16 * bytes_) {
-  // One chunk of values is in the child at a time, as it lies in the file and as it becomes.
+  // One chunk of values is in the child at a time, as stored in the file and after conversion.
   const std::uint64_t chunk = std::min<std::uint64_t>(std::uint64_t{4} << 30, kExpansion * bytes_);
   // Damage can send libhdf5 round in circles; a sound file needs a fraction of this.
   const Child::Limits limits{

@@ -51,7 +51,7 @@ namespace hdf5 {
 enum Question : std::uint64_t { kInfo, kChildren, kFields, kRead, kAttribute };
 enum Answer : std::uint64_t { kGood, kBad };  // kBad: a text follows
 
-// Values come in blocks of so many rows and columns, from left to right, then down; the last ones may be
+// Values come in blocks of this many rows and columns, from left to right, then down; the last ones may be
 // smaller. Each block is an answer of its own, since it may turn out that it cannot be read.
 struct Blocks {
   std::uint64_t rows, cols;

@@ -61,7 +61,7 @@ std::string reason() {
 }
 
 // h5py stores what a chunk becomes, but too little where values are texts: the room grows to what LZF can
-// make of so many bytes (264 of three).
+// make of that many bytes (264 of three).
 std::size_t lzf_filter(unsigned flags, std::size_t count, const unsigned* settings, std::size_t bytes,
                        std::size_t* size, void** buffer) {
   if ((flags & H5Z_FLAG_REVERSE) == 0) return 0;
@@ -146,7 +146,7 @@ Memory memory_for(hid_t type) {
       const Handle base(H5Tget_super(type), H5Tclose);
       Memory memory = integers(H5Tget_size(base), H5Tget_sign(base) == H5T_SGN_2);
       if (is_boolean(type)) memory.element = Element::boolean;
-      if (size == 1) memory.type = Handle(H5Tcopy(type), H5Tclose);  // as it lies
+      if (size == 1) memory.type = Handle(H5Tcopy(type), H5Tclose);  // unchanged
       return memory;
     }
     case H5T_FLOAT: {

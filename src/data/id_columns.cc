@@ -49,7 +49,7 @@ bool may_hold_ids(const std::string& header, std::size_t column) {
 }
 
 IdChoice choose_ids(const std::vector<IdColumn>& columns, const std::string& where) {
-  constexpr std::size_t kGroups = 10;  // so many different numbers are no code of few values
+  constexpr std::size_t kGroups = 10;  // a column with this many different numbers is not a code
   IdChoice choice;
   std::vector<std::size_t> counters, likely;
   for (std::size_t k = 0; k < columns.size(); ++k) {

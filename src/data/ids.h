@@ -15,7 +15,7 @@ bool is_id_name(const std::string& header);
 bool is_sure_id_name(const std::string& header);
 // One under which pandas and R write row numbers: nothing at all, Unnamed: 0, index, row, ...
 bool is_row_number_name(const std::string& header);
-// What the header says the rows are, in small letters ("sample" of Sample_ID and samples); "" where it says
+// What the header says the rows are, in lower case ("sample" of Sample_ID and samples); "" where it says
 // nothing (id, Unnamed: 0, an empty cell).
 std::string meaning_of_id(const std::string& header);
 

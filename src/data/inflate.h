@@ -33,7 +33,7 @@ class Inflate {
  private:
   void refuse_leftovers() const;
 
-  Bytes input_;  // what zlib has not been given yet
+  Bytes input_;  // not yet given to zlib
   std::string where_;
   std::uint64_t offset_, produced_ = 0;
   std::size_t size_;

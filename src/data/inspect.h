@@ -38,7 +38,7 @@ struct Report {
   std::vector<ViewReport> views;
   std::vector<std::uint64_t> rows_with_views;   // [k]: rows that have exactly k views; 0..m
   std::vector<LabelCount> labels;               // in the order of the data
-  double cardinality = 0;                       // known positives a row
+  double cardinality = 0;                       // known positives per row
   double unknown = 0;                           // share of unknown label cells
   std::uint64_t rows_without_positive = 0;      // rows with no known positive
   std::uint64_t duplicates = 0;                 // rows that repeat an earlier row in every view

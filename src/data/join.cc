@@ -129,7 +129,7 @@ void Join::add_view(View view, Names ids) {
 void Join::add_labels(const TableSpec& spec, const std::string& label_names_file) {
   FlatTable none;
   if (spec.files.size() == 1 && spec.files[0].ends_with(".npy") && spec.read.label_code == "01-unknown") {
-    Array array = read_npy(spec.files[0]);  // as we write it: used as it lies
+    Array array = read_npy(spec.files[0]);  // as we write it: used unchanged
     if (array.type == Element::i8 && array.shape.size() == 2 && !array.column_major) {
       data_.labels = {array.owner,
                       {reinterpret_cast<const std::int8_t*>(array.bytes.data()), array.rows(), array.cols()}};
@@ -160,7 +160,7 @@ void Join::add_labels(const TableSpec& spec, const std::string& label_names_file
   data_.label_names = std::move(names);
 }
 
-// The row of each item in each part; -1 = not there, nothing = as it lies.
+// The row of each item in each part; -1 = not there, empty = in the order of the part.
 std::vector<std::vector<std::int64_t>> Join::place(const Names& order) {
   const bool any_ids = std::ranges::any_of(parts_, [](const Part& p) { return !p.ids.empty(); });
   std::unordered_map<std::string_view, std::uint32_t> places;

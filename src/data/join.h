@@ -40,7 +40,7 @@ class Join {
   Dataset finish(std::vector<std::string> order, std::optional<std::uint64_t> row_numbers);
 
   View& last_view() { return data_.views.back(); }
-  bool arrays_only() const { return arrays_only_; }  // every view is an array that is used as it lies
+  bool arrays_only() const { return arrays_only_; }  // every view is an array that is used unchanged
   const std::vector<std::string>& ignored() const { return ignored_; }
   bool id_column_found() const;  // some table has the column that the user named
 

@@ -216,8 +216,8 @@ void Join::check_upright() {
 }
 
 void Join::check_common(std::size_t k) {
-  constexpr std::size_t kFew = 10;    // one of so many is too little to be no mistake
-  constexpr std::size_t kAsked = 20;  // so many ids are compared with all others
+  constexpr std::size_t kFew = 10;    // with this many ids, a single match suggests a mistake
+  constexpr std::size_t kAsked = 20;  // ids that are compared with all others
   const Part& part = parts_[k];
   const Set others = ids_besides(k);
   const std::size_t common = common_with(others, part.ids),

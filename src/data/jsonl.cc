@@ -334,7 +334,8 @@ class ItemParser {
       at_ = values;
       const bool more_values = list_goes_on(first);
       if (more_indices != more_values)
-        fail(Exit::data, "view '{}': {} indices and more values, or the other way round", view.name, count);
+        fail(Exit::data, "view '{}': the numbers of indices and values differ; one of the lists ends after {}",
+             view.name, count);
       if (!more_indices) break;
       row[static_cast<std::size_t>(index)] = number(view.name);
       values = at_;

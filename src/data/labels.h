@@ -19,7 +19,7 @@ Matrix<std::int8_t> decode_labels(MatrixView<const float> values, const std::str
 // met).
 void one_hot_labels(const std::vector<std::string>& classes, Dataset& data);
 
-// One list of tags a row becomes one column a tag, as first met. A list is `sun; beach`, `sun|beach`, `sun, beach`,
+// One list of tags per row becomes one column per tag, as first met. A list is `sun; beach`, `sun|beach`, `sun, beach`,
 // or in brackets with quotes, as Python and JSON write it; all lists of a column are written alike, and how is noted. A
 // tag that is not in a list is a no, and a row without any list is unknown; with blanks "no" such a row has no tag, with
 // "unknown" only what is listed is known.

@@ -160,7 +160,7 @@ bool LineStream::cut(Line& line) {
 bool LineStream::next(std::size_t most, std::vector<Line>& lines) {
   lines.clear();
   while (lines.empty()) {
-    if (begin_ > 0) {  // what has been given out is over
+    if (begin_ > 0) {  // lines that were given out are no longer needed
       buffer_.erase(0, begin_);
       scanned_ -= begin_;
       begin_ = 0;
@@ -191,7 +191,7 @@ char LineStream::peek() {
     at = std::max(at, begin_);  // behind a byte order mark
     if (at >= buffer_.size()) return 0;
     if (std::strchr(" \t\r\n", buffer_[at]) == nullptr) return buffer_[at];
-    if (buffer_[at] == '\n') {  // blank lines are over at once
+    if (buffer_[at] == '\n') {  // blank lines are skipped
       ++number_;
       begin_ = scanned_ = at + 1;
       buffer_.erase(0, begin_);

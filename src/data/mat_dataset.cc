@@ -88,7 +88,7 @@ Orientation find_orientation(const std::vector<MatValue>& views, const MatValue*
     if (agree(o)) return o;
   std::vector<std::string> sizes;
   for (const auto& view : views) sizes.push_back(fmt::format("{} x {}", view.shape[0], view.shape[1]));
-  fail(Exit::data, "{}: the views ({}) and the labels ({}) agree in no number of items", where,
+  fail(Exit::data, "{}: the views ({}) and the labels ({}) have no number of items in common", where,
        join(sizes, ", "),
        label == nullptr ? "none" : fmt::format("{} x {}", label->shape[0], label->shape[1]));
 }

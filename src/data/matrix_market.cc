@@ -208,7 +208,7 @@ FlatTable read_topic_lists(const std::string& path, const ReadOptions&) {
     if (trim(line).empty()) continue;
     const auto colon = line.find(':');
     if (colon == std::string_view::npos)
-      fail(Exit::data, "{}: line {} is no 'topic: id,id,...'", path, lines.number());
+      fail(Exit::data, "{}: line {} is not of the form 'topic: id,id,...'", path, lines.number());
     table.label_names.push_back(utf8_or_latin1(trim(line.substr(0, colon))));
     for (auto part : split(line.substr(colon + 1), ',')) {
       const std::string id = utf8_or_latin1(trim(part));

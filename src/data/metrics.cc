@@ -1,5 +1,5 @@
-// The fast implementation (metrics_reference.cc has the naive one). The rank metrics of a row need only the ranks of its
-// positives among its known labels; the AUC and AP of a label are the same count down its column.
+// The fast implementation (tests/metrics_reference.h has the naive one). The rank metrics of a row need only the ranks
+// of its positives among its known labels; the AUC and AP of a label are the same count down its column.
 #include "data/metrics.h"
 
 #include <algorithm>

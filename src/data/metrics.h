@@ -2,7 +2,7 @@
 // values are the paper's. Larger is better for every value: losses are reported as 1 - loss.
 //
 // To add a metric: a member here, its definition and its computation in metrics.cc, its literal computation in
-// metrics_reference.cc, and its row in docs/metrics.md. Tables, JSON, pages and selection walk metric_definitions().
+// tests/metrics_reference.h, and its row in docs/metrics.md. Tables, JSON, pages and selection walk metric_definitions().
 #pragma once
 
 #include <cstdint>
@@ -34,9 +34,6 @@ nlohmann::json metrics_json(const Metrics& metrics);  // {"AP": ..., ...}; an un
 // and F1; empty: scores > threshold.
 Metrics evaluate(MatrixView<const float> scores, MatrixView<const std::int8_t> truth,
                  MatrixView<const std::uint8_t> decided = {}, double threshold = .5);
-Metrics evaluate_reference(MatrixView<const float> scores, MatrixView<const std::int8_t> truth,
-                           MatrixView<const std::uint8_t> decided = {},
-                           double threshold = .5);  // the ground truth of the tests
 
 // The average precision of each row; their mean is AP. NaN if no label of the row is known.
 std::vector<double> row_average_precisions(MatrixView<const float> scores,

@@ -1,4 +1,4 @@
-// Writing data sets as folders: the native form (.npy files that are memory-mapped when read) and CSV.
+// Writing data sets as folders: the native format (.npy files that are memory-mapped when read) and CSV.
 #include <algorithm>
 
 #include "base/error.h"

@@ -164,9 +164,9 @@ Array parse_npy(std::shared_ptr<const void> owner, Bytes bytes, const std::strin
     fail(Exit::data, "{}: the header promises {} values of {} bytes, only {} bytes follow it", where,
          shape_text(header.shape), header.item, there);
   if (size == 0 && array.count() > (1u << 20))  // text of no width: nothing in the file backs the count
-    fail(Exit::data, "{}: the header promises {} texts of no length", where, shape_text(header.shape));
+    fail(Exit::data, "{}: the header promises {} texts of length 0", where, shape_text(header.shape));
   if (size == 0 && std::ranges::any_of(header.shape, [](auto n) { return n > (1u << 20); }))
-    fail(Exit::data, "{}: the header promises {}, which is no value at all", where, shape_text(header.shape));
+    fail(Exit::data, "{}: the header promises {}, which holds no value", where, shape_text(header.shape));
   array.bytes = bytes.subspan(header.size, size);
   array.owner = std::move(owner);
   if (header.swapped && header.item * (header.kind == 'U' ? 4 : 1) > 1 && header.kind != 'S')

@@ -1,10 +1,13 @@
-// .npz as a data set: every two-dimensional array of numbers is a view named by its key, but for
-//   label (n, c)  1, 0, NaN = unknown    G (n, c)  1 = known        label_names (c)
-//   W (n, m)      1 = present            ids (n)                    view_names (m)  where a key cannot be the
-//   name V.columns (d) column names of view V V.data, V.indices, V.indptr, V.shape: a sparse view V, as
-//   SciPy's csr_matrix names its parts name, source, licence: single texts    difficult: Pascal VOC's open
-//   cells, ignored
-// A .npy alone is a data set of one view.
+// .npz as a data set: every two-dimensional array of numbers is a view named by its key, except
+//   label (n, c)                             1, 0, NaN = unknown
+//   G (n, c), W (n, m)                       1 = known, 1 = present
+//   ids (n), label_names (c)
+//   view_names (m)                           where a key cannot be the name
+//   V.columns (d)                            column names of view V
+//   V.data, V.indices, V.indptr, V.shape     a sparse view V; the parts are named as in SciPy's csr_matrix
+//   name, source, licence                    one text each
+//   difficult                                ignored: the cells that Pascal VOC leaves open
+// A single .npy is a data set with one view.
 #include <algorithm>
 #include <filesystem>
 

@@ -1,6 +1,6 @@
 // What the preparations of one view share, made by the first that asks: the observed rows, how far their values reach, and
-// per way of squashing the squashed and centred rows with their Gram matrix. Forms that differ in the number of directions
-// alone do most of their work once. Any number of threads may ask.
+// per way of squashing the squashed and centred rows with their Gram matrix. Preparations that differ only in the number of
+// directions do most of their work once. Any number of threads may ask.
 #pragma once
 
 #include <cstdint>

@@ -46,8 +46,8 @@ bool is_known(const PredictionText::Row& row, std::size_t j) {
 
 PredictionText::PredictionText(const PredictionStyle& style, std::vector<std::string> label_names)
     : style_(style), names_(std::move(label_names)) {
-  using Form = PredictionStyle::Form;
-  separator_ = style.form == Form::tsv || style.form == Form::long_tsv ? '\t' : ',';
+  using Format = PredictionStyle::Format;
+  separator_ = style.format == Format::tsv || style.format == Format::long_tsv ? '\t' : ',';
   for (const auto& name : names_) {
     append_field(fields_.emplace_back(), name, separator_);
     lacuna::append_json(keys_.emplace_back(), name);
@@ -60,7 +60,7 @@ PredictionText::PredictionText(const PredictionStyle& style, std::vector<std::st
 }
 
 std::string PredictionText::header() const {
-  if (style_.form == PredictionStyle::Form::jsonl) return "";
+  if (style_.format == PredictionStyle::Format::jsonl) return "";
   std::string line = "id";
   const auto add = [&](std::string_view name) { (line += separator_) += name; };
   if (style_.is_long()) {
@@ -189,7 +189,7 @@ void PredictionText::append_table(std::string& out, const Row& row, std::vector<
 }
 
 void PredictionText::append(std::string& out, const Row& row, std::vector<std::uint32_t>& order) const {
-  const bool json = style_.form == PredictionStyle::Form::jsonl;
+  const bool json = style_.format == PredictionStyle::Format::jsonl;
   if (!row.error.empty()) {
     if (json) append_error(out, row.line, row.error);  // a table has no place for it
   } else if (json) {

@@ -7,7 +7,7 @@
 // An item without any view has no scores: empty fields, null.
 //
 // With `known` some labels of an item are known beforehand. They are written as known and are no suggestions: 1 or 0 in the
-// wide forms, left out of tags and ranks. Tables with tags get a column `known` with the names of those that it has, long
+// wide formats, left out of tags and ranks. Tables with tags get a column `known` with the names of those that it has, long
 // ones lines without a rank, JSON "known": {"label": 1, ...}.
 #pragma once
 
@@ -23,14 +23,14 @@
 namespace lacuna {
 
 struct PredictionStyle {
-  enum class Form { csv, tsv, long_csv, long_tsv, jsonl } form = Form::csv;
+  enum class Format { csv, tsv, long_csv, long_tsv, jsonl } format = Format::csv;
   bool tags = false;          // labels by name, best first, instead of all scores (long is always so)
-  std::size_t top = 0;        // at most so many; 0 = all
+  std::size_t top = 0;        // the largest number of labels; 0 = all
   bool only_decided = false;  // those that are decided
   bool probabilities = true;  // what the number is called: probability or score
   bool known = false;         // rows tell known labels
-  bool shows_decisions() const { return only_decided || is_long() || (tags && form == Form::jsonl); }
-  bool is_long() const { return form == Form::long_csv || form == Form::long_tsv; }
+  bool shows_decisions() const { return only_decided || is_long() || (tags && format == Format::jsonl); }
+  bool is_long() const { return format == Format::long_csv || format == Format::long_tsv; }
 };
 
 class PredictionText {

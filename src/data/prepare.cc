@@ -26,7 +26,7 @@ constexpr std::size_t kSquashes = 2;            // of a view that are in memory 
 
 std::string checked_kind(const std::string& kind, const std::string& where) {
   if (std::find(prepare_kinds().begin(), prepare_kinds().end(), kind) == prepare_kinds().end())
-    fail(Exit::usage, "{}: there is no preparation '{}'{} (it is one of {})", where, kind,
+    fail(Exit::usage, "{}: there is no preparation '{}'{} (there are {})", where, kind,
          did_you_mean(kind, prepare_kinds()), join(prepare_kinds(), ", "));
   return kind;
 }
@@ -439,7 +439,7 @@ std::vector<Preparation> Preparation::fit(const Selection& train, const std::vec
 }
 
 // Many small views: each thread fits one after the other, because most of a fit is done by one thread. Few or large ones:
-// all threads fit each, and what a view's forms shared is let go of before the next view.
+// all threads fit each, and what a view's preparations share is released before the next view.
 std::vector<Preparation> Preparation::fit_views(const Selection& train, const std::vector<PrepareOptions>& forms,
                                                 const std::vector<std::size_t>& views) {
   constexpr std::size_t kMostNumbers = std::size_t{1} << 28;  // of views that are at work at the same time
@@ -460,7 +460,7 @@ std::vector<Preparation> Preparation::fit_views(const Selection& train, const st
       fits.push_back({f, at, train.data->views[views[at]].columns() * K});
     }
   }
-  std::list<Observed> observed;  // per view, and then once more for forms that are fitted on all rows
+  std::list<Observed> observed;  // per view, then once more for preparations that are fitted on all rows
   for (const bool leaky : {false, true})
     for (const std::size_t v : views) observed.emplace_back(train, v, leaky);
   std::vector<Observed*> of;

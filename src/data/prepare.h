@@ -35,7 +35,7 @@ const std::vector<std::string>& prepare_kinds();
 struct PrepareOptions {
   std::string kind = "zscore";         // one of the above, for every view
   std::vector<std::string> per_view;   // "name=kind" for single views
-  std::int64_t components = 96;        // at most so many directions (of the pca kinds)
+  std::int64_t components = 96;        // the largest number of directions (of the pca kinds)
   std::int64_t kernel_components = 0;  // of the rbf kinds; 0 = as many as directions
   double whiten = 0;                   // of the directions: 0 keeps their variances, 1 makes them equal
   bool leaky = false;                  // fit on all rows of the data, as the authors' program does (it leaks)

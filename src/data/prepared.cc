@@ -141,7 +141,7 @@ SharedMatrix<T> open_array(const std::string& path, Element type, std::size_t ro
   const Array array = read_npy(path);
   if (array.type != type || array.column_major || array.shape.size() != 2 || array.rows() != rows ||
       array.cols() != cols)
-    fail(Exit::data, "{}: is {} {}, expected {} {} x {}; remove the folder, it is made again", path,
+    fail(Exit::data, "{}: is {} {}, expected {} {} x {}; remove the folder; it will be made again", path,
          element_name(array.type), shape_text(array.shape), element_name(type), rows, cols);
   return {array.owner, {reinterpret_cast<const T*>(array.bytes.data()), rows, cols}};
 }
@@ -150,7 +150,7 @@ RawRows raw_rows(const Preparation::ViewMap& map, const View& view,
                  std::shared_ptr<const std::vector<std::uint32_t>> where, const std::string& folder) {
   if (map.columns != view.columns())
     fail(Exit::data,
-         "{}: prepares {} columns of view '{}', which has {}; remove the folder, it is made again", folder,
+         "{}: prepares {} columns of view '{}', which has {}; remove the folder; it will be made again", folder,
          map.columns, view.name, view.columns());
   return {std::get<Table<float>>(view.features), std::move(where), map.shift, map.scale, map.clamp};
 }
@@ -185,11 +185,11 @@ void check_found(const std::string& folder, const nlohmann::json& key) {
   const auto found = nlohmann::json::parse(read_text(folder + "/" + kKeyFile), nullptr, false);
   if (!(found == key))  // what is no JSON is equal to nothing, and different from nothing
     fail(Exit::data,
-         "{}: its {} is not that of the rows it is named after; remove the folder, it is made again", folder,
+         "{}: its {} describes other rows than those it is named after; remove the folder; it will be made again", folder,
          kKeyFile);
   const FolderCheck check = check_folder(folder);
   if (!check.damaged.empty())
-    fail(Exit::data, "{}; remove the folder {}, it is made again", check.damaged.front(), folder);
+    fail(Exit::data, "{}; remove the folder {}; it will be made again", check.damaged.front(), folder);
 }
 
 }  // namespace
@@ -250,7 +250,7 @@ PreparedRows PreparedStore::get(const Selection& train, const Selection& val, co
   used_.push_back(folder);
   PreparedRows rows{Preparation::load(Tensors::read(folder + "/" + kPreparationFile), kPrefix), {}, {}};
   if (rows.preparation.views().size() != train.data->views.size())
-    fail(Exit::data, "{}: prepares {} views, the data have {}; remove the folder, it is made again", folder,
+    fail(Exit::data, "{}: prepares {} views, the data have {}; remove the folder; it will be made again", folder,
          rows.preparation.views().size(), train.data->views.size());
   const std::vector<bool> raw = raw_views(rows.preparation, mapped);
   rows.train = open_rows(rows.preparation, raw, train, folder, "train");

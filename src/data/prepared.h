@@ -6,8 +6,8 @@
 //                               preparation keeps their columns: these stay in the mapped files of the data, and are
 //                               prepared while they are read (Items::raw), to the same bits
 //   checksums.json              of every block (data/checksums.h)
-// It appears whole or not at all, and is found again by its key: an interrupted training goes on with it, and so does
-// another one with the same rows and the same preparation.
+// It appears whole or not at all, and is found again by its key: an interrupted training continues with it, and another
+// one with the same rows and the same preparation reuses it.
 #pragma once
 
 #include <nlohmann/json.hpp>
@@ -29,9 +29,10 @@ class PreparedStore {
   PreparedStore(std::string root, std::string data_hash)
       : root_(std::move(root)), data_hash_(std::move(data_hash)) {}
 
-  // Rows in the order of the selections, which should rise: the data are read in passes, in their order. Rows that are
-  // read `in_batches` alone may stay in the files of the data. Takes memory for a slab of rows. `tell` gets what a user should know first: how much is written where. Exit::failed where the disk has
-  // not so much left; Exit::data where a folder with this key is damaged.
+  // Rows in the order of the selections, which should be ascending, because the data are read in passes. Rows that are
+  // only read `in_batches` may stay in the files of the data. Takes memory for a slab of rows. `tell` is told first how
+  // much will be written where. Exit::failed if the disk has too little space; Exit::data if a folder with this key is
+  // damaged.
   PreparedRows get(const Selection& train, const Selection& val, const PrepareOptions& options,
                    bool in_batches, FunctionRef<void(const std::string&)> tell);
   // Removes the folders that get() made or found, and the root if nothing else is in it. Rows that are mapped stay until

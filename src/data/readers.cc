@@ -27,7 +27,7 @@ const std::vector<std::string> kTable = {"label-code", "label-file", "label-colu
 
 std::vector<std::string> format_names() {
   std::vector<std::string> names = {"auto"};
-  for (const FileFormat& form : file_formats()) names.push_back(form.name);
+  for (const FileFormat& file_format : file_formats()) names.push_back(file_format.name);
   return names;
 }
 
@@ -40,8 +40,8 @@ const FileFormat& format_of(const std::string& path) {
   if (fs::is_directory(path, error))
     return format_named(fs::exists(path + "/dataset.toml", error) ? "native" : "csv");
   const std::string ending = ending_of(path);
-  for (const FileFormat& form : file_formats())
-    if (std::ranges::find(form.endings, ending) != form.endings.end()) return form;
+  for (const FileFormat& file_format : file_formats())
+    if (std::ranges::find(file_format.endings, ending) != file_format.endings.end()) return file_format;
   auto names = format_names();
   names.erase(names.begin());
   fail(Exit::data, "{}: the format cannot be inferred from the extension '{}'; use --format ({})", path,
@@ -56,7 +56,7 @@ const FileFormat& format_of(const std::string& path, const std::string& format) 
 }
 
 // What was asked for and means nothing here would be a silent mistake.
-void refuse_idle(const FileFormat& form, const ReadOptions& options, const std::string& path) {
+void refuse_idle(const FileFormat& file_format, const ReadOptions& options, const std::string& path) {
   ReadOptions given = options;
   Options ours;
   given.declare(ours);
@@ -71,9 +71,9 @@ void refuse_idle(const FileFormat& form, const ReadOptions& options, const std::
   for (std::size_t k = 0; k < ours.all().size(); ++k) {
     const Option& option = ours.all()[k];
     if (option.name == "format" || option.text() == defaults[k]) continue;
-    if (std::ranges::find(form.options, option.name) == form.options.end())
+    if (std::ranges::find(file_format.options, option.name) == file_format.options.end())
       fail(Exit::usage, "{}: --{} has no effect on the format {}; omit it", path, option.name,
-           form.name);
+           file_format.name);
   }
 }
 
@@ -195,7 +195,7 @@ void join_by_id(const LabelFile& file, const std::string& id_name, Dataset& data
   data.labels = std::move(joined);
 }
 
-// Labels of a table from a file of their own: a matrix of the same rows, or one class a line. `numbered`: the ids of the
+// Labels of a table from a file of their own: a matrix of the same rows, or one class per line. `numbered`: the ids of the
 // table, which it calls `id_name`, only number its rows.
 void read_label_file(const ReadOptions& options, bool numbered, const std::string& id_name, Dataset& data) {
   LabelFile file = open_label_file(options, data.notes);
@@ -333,27 +333,27 @@ FlatTable read_array_table(const std::string& path, const ReadOptions& options) 
 }
 
 FlatTable read_table(const std::string& path, const std::string& format, const ReadOptions& options) {
-  const FileFormat& form = format_of(path, format);
-  if (form.read_table == nullptr) fail(Exit::data, "{}: the format '{}' has no table", path, form.name);
-  return form.read_table(path, options);
+  const FileFormat& file_format = format_of(path, format);
+  if (file_format.read_table == nullptr) fail(Exit::data, "{}: the format '{}' has no table", path, file_format.name);
+  return file_format.read_table(path, options);
 }
 
 Dataset read_dataset(const std::string& path, const ReadOptions& asked) {
   std::error_code error;
   if (!fs::exists(path, error)) fail(Exit::data, "{}: there is no such file or folder", path);
-  const FileFormat& form = format_of(path, asked.format);
-  if (!asked.allow_idle) refuse_idle(form, asked, path);
+  const FileFormat& file_format = format_of(path, asked.format);
+  if (!asked.allow_idle) refuse_idle(file_format, asked, path);
   ReadOptions options = asked;
   if (!options.needs_views) options.empty = "zero";
   if (!options.needs_labels) options.label_code = "any";
-  const bool folder = fs::is_directory(path, error), native = form.read == read_toml_dataset;
+  const bool folder = fs::is_directory(path, error), native = file_format.read == read_toml_dataset;
   Dataset data;
   if (native) {
-    data = form.read(folder ? path + "/dataset.toml" : path, options);
+    data = file_format.read(folder ? path + "/dataset.toml" : path, options);
   } else if (folder) {
     data = read_csv_folder(path, options);
-  } else if (form.read != nullptr) {
-    data = form.read(path, options);
+  } else if (file_format.read != nullptr) {
+    data = file_format.read(path, options);
     data.check(path, Dataset::Scan::shapes);  // before rows are looked at
     find_missing_rows(data);
   } else {
@@ -363,7 +363,7 @@ Dataset read_dataset(const std::string& path, const ReadOptions& asked) {
       own.class_column.clear();
       own.tags_column.clear();
     }
-    FlatTable table = form.read_table(path, own);
+    FlatTable table = file_format.read_table(path, own);
     if (table.has_ids && table.id_name != "id")
       table.notes.push_back(table.row_numbers ? fmt::format("its ids are the numbers of its rows")
                             : table.id_name.empty()
@@ -384,7 +384,7 @@ Dataset read_dataset(const std::string& path, const ReadOptions& asked) {
   data.name = utf8_or_latin1(data.name);  // file systems take any bytes
   if (!native)                            // a native folder was checked by its own rules
     data.check(path, options.allow_non_finite ? Dataset::Scan::shapes : Dataset::Scan::values);
-  check_leaks(data, path, form.read == nullptr);
+  check_leaks(data, path, file_format.read == nullptr);
   return data;
 }
 
@@ -395,25 +395,22 @@ bool looks_like_ending(const std::string& ending) {
   return ending.size() > 1 && std::isalpha(static_cast<unsigned char>(ending[1])) != 0;
 }
 
-// The form that a path to be written asks for; null: a native folder.
+// The format that a path to be written asks for; null: a native folder.
 const FileFormat* written_format(const std::string& path) {
   const std::string ending = fs::path(path).extension().string();
   std::vector<std::string> written;
-  for (const FileFormat& form : file_formats()) {
-    if (form.write != nullptr) written.push_back(form.endings.front());
-    if (std::ranges::find(form.endings, ending) == form.endings.end()) continue;
-    if (form.write == nullptr || ending == ".toml" || ending == ".tsv")
-      fail(Exit::usage,
-           "{}: {} files are only read; write .npz, .mat, .h5mu, .csv (a folder) or a native folder", path,
-           ending);
-    return &form;
+  for (const FileFormat& file_format : file_formats())
+    if (file_format.write != nullptr && file_format.name != "native") written.push_back(file_format.endings.front());
+  const std::string choice = join(written, ", ") + " or a native folder (a name without extension, or with a final slash)";
+  for (const FileFormat& file_format : file_formats()) {
+    if (std::ranges::find(file_format.endings, ending) == file_format.endings.end()) continue;
+    if (file_format.write == nullptr || ending == ".toml" || ending == ".tsv")
+      fail(Exit::usage, "{}: {} files are only read; write {}", path, ending, choice);
+    return &file_format;
   }
   std::error_code error;
   if (looks_like_ending(ending) && !fs::is_directory(path, error))
-    fail(Exit::usage,
-         "{}: no data set ends with {}; write .npz, .mat, .h5mu or .csv (a folder), or a native folder: a "
-         "name without extension, or with a final slash{}",
-         path, ending, did_you_mean(ending, written));
+    fail(Exit::usage, "{}: no data set ends with {}; write {}{}", path, ending, choice, did_you_mean(ending, written));
   return nullptr;
 }
 
@@ -427,8 +424,8 @@ void write_dataset(const Dataset& data, const std::string& path) {
   if (data.empty_cells)
     fail(Exit::data, "{}: a data set with empty cells is not written; fill them first", path);
   data.check("the data set to be written");  // what is written is marked as checked
-  if (const FileFormat* form = written_format(path))
-    form->write(data, path);
+  if (const FileFormat* file_format = written_format(path))
+    file_format->write(data, path);
   else
     write_native_folder(data, path);
 }

@@ -12,13 +12,13 @@
 namespace lacuna {
 
 struct ReadOptions {
-  std::string format = "auto";      // auto, or the name of a form (data/formats.h)
+  std::string format = "auto";      // auto, or the name of a format (data/formats.h)
   std::string label_code = "auto";  // what label numbers mean: auto, 01, pm1, pm1-unknown, 01-unknown
   std::vector<std::string> labels;  // columns of .h5ad and .h5mu that are labels: "rna/obs:celltype"
   std::string label_file;           // labels, or label names (Mulan XML, words), in a file of their own
-  std::vector<std::string> label_columns;   // their names, or one number: the last (negative: first) so many
-  std::string class_column;                 // the column of a table that holds one class a row
-  std::string tags_column;                  // the column of a table that holds a list of tags a row
+  std::vector<std::string> label_columns;   // their names, or one number N: the last N (negative: the first N)
+  std::string class_column;                 // the column of a table that holds one class per row
+  std::string tags_column;                  // the column of a table that holds a list of tags per row
   std::string blank_means = "auto";         // an empty label cell, or a tag that a list does not name: no, unknown
   std::vector<std::string> ignore_columns;  // of a table, left out
   std::vector<std::string> views;  // of a table: column ranges ("timbre=0-63", "odd=0-3+17-20"), or one name for all
@@ -39,11 +39,11 @@ struct ReadOptions {
   bool labels_declared = false;   // the user could have named labels: not in predict
   // What the caller looks at: values of the rest are not refused.
   bool needs_views = true, needs_labels = true;
-  bool allow_idle = false;        // options that mean nothing to the form: for those who read several data sets
+  bool allow_idle = false;        // ignore options that mean nothing for the format: of several data sets
 };
 
 Dataset read_dataset(const std::string& path, const ReadOptions& options = {});
-// Form by ending: .npz, .mat, .csv (a folder with one CSV file a view), otherwise a native folder. Atomic:
+// Format by extension: .npz, .mat, .csv (a folder with one CSV file per view), otherwise a native folder. Atomic:
 // what was at `path` stays whole until the new data set is complete.
 void write_dataset(const Dataset& data, const std::string& path);
 

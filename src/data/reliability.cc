@@ -20,7 +20,7 @@ Reliability reliability(MatrixView<const float> scores, MatrixView<const std::in
       const double score = scores(i, j);
       if (!(score >= 0 && score <= 1))
         fail(Exit::mismatch,
-             "row {}, label {}: score {} is not a probability; lacuna predict --calibrated writes such", i, j,
+             "row {}, label {}: score {} is not a probability; lacuna predict --calibrated writes probabilities", i, j,
              score);
       auto& bin = result.bins[std::min(bins - 1, static_cast<std::size_t>(score / width))];
       ++bin.count;

@@ -23,7 +23,7 @@ struct ScoreJoin {
 
   bool row_numbers = false;  // both sides have but numbers of rows for ids, and not the same ones
 
-  // One line a kind of what was left out, and that items were joined by order, for people.
+  // For people: one line for each kind of entry that was left out, and one if items were joined by order.
   std::vector<std::string> told() const;
 };
 

@@ -14,7 +14,7 @@ void leave_rows(const View& view, std::span<const std::uint32_t> rows) {
   release_rows(view, rows.front(), rows.back() - rows.front() + 1);
 }
 
-// Where a slab of rows that begins with `first` ends: after at most so many rows of the list, and of the file where they
+// Where a slab of rows that begins with `first` ends: after at most this many rows of the list, and of the file where they
 // rise, as a system brings in what lies between them.
 std::size_t slab_end(std::span<const std::uint32_t> rows, std::size_t first, std::size_t most) {
   const std::size_t end = std::min(first + most, rows.size());

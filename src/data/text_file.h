@@ -17,7 +17,7 @@ struct TextFile {
 // multiple of the file's size.
 TextFile open_text(const std::string& path);
 
-// The ending that tells the form, in small letters and without .gz: "DATA/Genes.CSV.gz" has ".csv".
+// The ending that tells the format, in lower case and without .gz: "DATA/Genes.CSV.gz" has ".csv".
 std::string ending_of(const std::string& path);
 // The file's name without that ending: "Genes".
 std::string stem_of(const std::string& path);

@@ -145,7 +145,7 @@ void BenchOptions::settle(Options& o) {
         rule == "repeats" || rule == "seed";  // the first repetitions of the file; of the methods
     if (!meant && o.find(rule)->given)
       fail(Exit::usage,
-           "--{} makes gaps or splits, and those of --folds {} are made already; leave one of them out", rule,
+           "--{} defines gaps or splits, and so does --folds {}; omit one of them", rule,
            folds);
   }
 }

@@ -28,7 +28,7 @@ struct PublishedTime {
 };
 
 const std::vector<std::string>& published_methods();      // our names of the nine
-std::size_t published_method(const std::string& method);  // its position; 9 if the paper has it not
+std::size_t published_method(const std::string& method);  // its position; 9 if the paper does not have it
 const std::vector<PublishedSet>& published_sets();        // the five
 // Whether a data set goes by this known name: letters and digits of its own name begin with those of it.
 bool same_set(const std::string& known, const std::string& data_name);

@@ -55,7 +55,7 @@ class ReportSink {
  public:
   ReportSink(Page& page, std::string directory);  // without a directory: the page only
   void table(const ResultTable& table,
-             std::size_t shown = 2000);  // the page shows so many rows, the files all
+             std::size_t shown = 2000);  // rows on the page; the files have all
   // Draws for wide pages and for telephones; the file is the wide drawing.
   template <class Plot>
   void plot(const std::string& name, Plot plot, const std::string& caption) {

@@ -116,7 +116,7 @@ void show_ablation(const ExperimentResults& results, ReportSink& sink) {
 
 namespace {
 
-// Noise should not look like an effect: charts of metrics span at least so much.
+// Noise should not look like an effect: charts of metrics span at least this much.
 constexpr double kLeastSpan = .02;
 
 HeatMap alpha_beta_map(const ExperimentResults& results, const DataInfo& data, const MethodInfo& method,

@@ -18,7 +18,7 @@ double seconds(const ResultCell& cell, const char* key) {
 }
 
 // Training seconds at the number of epochs that the paper's seconds are of, by the seconds of an epoch; what
-// was measured where it ran so many, NaN where nothing can be said.
+// was measured where it ran that many, NaN where nothing can be said.
 double at_their_epochs(const ResultCell& cell, const PublishedTime& time) {
   const double fit = seconds(cell, "fit"), epoch = seconds(cell, "epoch"),
                epochs = cell.run.is_object() ? cell.run.value("epochs", 0.) : 0;

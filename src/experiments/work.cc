@@ -237,7 +237,7 @@ class CellWorker {
     report(note, false);
   }
 
-  // Reports the epochs of the running cell, at most five times a second.
+  // Reports the epochs of the running cell, at most five times per second.
   EpochWatch telling(const std::string& what, const Stopwatch& watch) {
     return [this, &what, &watch, told = 0.](const EpochRecord& record) mutable {
       if (const double share = record.share_done(); share > 0) left_ = watch.seconds() * (1 - share) / share;

@@ -1,6 +1,6 @@
-// C2AE (AAAI 2017) after its authors' program (nn/c2ae.h). A single-view method: one model a view, the best
-// on validation is kept. Of theirs, the second decoder that nobody uses is left out, and the last batch of an
-// epoch is not topped up. Theirs are 500 rows a step and momentum .99, which a view with a thousand rows does
+// C2AE (AAAI 2017) after its authors' program (nn/c2ae.h). A single-view method: one model per view, of which
+// the best on validation is kept. Their unused second decoder is left out, and the last batch of an epoch is not
+// filled up. Theirs are 500 rows per step and momentum .99, which a view with a thousand rows does
 // not survive: a step takes 100 rows here, momentum is .9 and the rate half of theirs (docs/methods.md).
 #include "nn/c2ae.h"
 

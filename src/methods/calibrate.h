@@ -21,7 +21,7 @@ namespace lacuna {
 struct Aim {
   enum class Kind { f1, precision, top } kind = Kind::f1;
   double precision = 0;                       // at least this, on validation
-  std::size_t count = 0;                      // so many labels an item
+  std::size_t count = 0;                      // labels per item
   static Aim parse(const std::string& text);  // "f1", "precision=.8", "top=5"; Exit::usage
   std::string text() const;
 };

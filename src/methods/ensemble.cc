@@ -161,7 +161,7 @@ void Ensemble::load_members(const Tensors& file, const nlohmann::json& saved, st
                              : choosing_                  ? specs_.size()
                                                           : teachers_ + k;
     if (spec < teachers_ || spec >= specs_.size())
-      fail(Exit::data, "{}: member {} is none of the {} that its settings plan", file.path(), k,
+      fail(Exit::data, "{}: member {} is not among the {} that its settings plan", file.path(), k,
            specs_.size() - teachers_);
     members_.push_back(read_member(member_file(file, prefix(k), saved, k), specs_[spec], k, shape));
     which_.push_back(spec);

@@ -46,7 +46,7 @@ class FitsAhead::Turn final : public FitContext {
 
   FitsAhead& fits_;
   const std::size_t number_;
-  std::vector<std::function<void()>> kept_;  // of the fit's thread, and once it is over of finish()
+  std::vector<std::function<void()>> kept_;  // of the fit's thread, then of finish()
 };
 
 FitsAhead::FitsAhead(FitContext& outer, std::size_t begin, std::size_t end, std::size_t at_once, Learn learn)

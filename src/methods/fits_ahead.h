@@ -25,7 +25,7 @@ class FitsAhead {
   FitsAhead(const FitsAhead&) = delete;
   FitsAhead& operator=(const FitsAhead&) = delete;
 
-  // It is the turn of fit f, after those before it: returns when it is over, and throws what it threw.
+  // It is the turn of fit f, after those before it. Returns when the fit has ended, and throws what it threw.
   void finish(std::size_t f);
 
  private:

@@ -46,7 +46,7 @@ ImvwlSolver::ImvwlSolver(const Items& items, const ImvwlOptions& options, std::u
   for (const auto& X : items.X) smallest = std::min(smallest, X.cols());
   if (options_.rank > static_cast<std::int64_t>(smallest))
     fail(Exit::usage,
-         "rank is {}: allowed is from 1 to {}, the smallest of rows and columns of the views (0: chosen for "
+         "rank is {}: it must be from 1 to {}, the smallest of rows and columns of the views (0: chosen for "
          "the data)",
          options_.rank, smallest);
   const std::size_t r =

@@ -7,7 +7,7 @@
 namespace lacuna {
 namespace {
 
-constexpr std::size_t kPredictRows = 1024;  // a prediction works on blocks of so many rows
+constexpr std::size_t kPredictRows = 1024;  // rows of a block in prediction
 
 }  // namespace
 

@@ -114,7 +114,7 @@ class LinearMethod final : public Method {
     used_lambda_ = file.metadata.value("lambda", kUsual);
     gaps_ = file.bytes("linear.gaps");
     if (gaps_.size() != widths_.size())
-      fail(Exit::data, "{}: linear.gaps is of {} views; the model has {}", file.path(), gaps_.size(),
+      fail(Exit::data, "{}: linear.gaps is for {} views; the model has {}", file.path(), gaps_.size(),
            widths_.size());
     std::size_t rows = 0;
     for (const std::size_t d : widths_) rows += d;

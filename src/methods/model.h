@@ -107,7 +107,7 @@ class Model {
   // place by what the known ones say (methods/label_links.h); an item without known labels keeps its scores, bit for bit.
   void refine(MatrixView<const std::int8_t> known, MatrixView<float> scores) const;
   const LabelLinks& label_links() const { return links_; }
-  // One a label: the log-odds of its share among the known labels of the training rows, where explanations begin. Of n
+  // One per label: the log-odds of its share among the known labels of the training rows, where explanations begin. Of n
   // known labels, k of them positive, it is (k + q) / (n + 1), q the share of all labels together. Empty in files of
   // versions that did not store it.
   const std::vector<float>& prior() const { return prior_; }

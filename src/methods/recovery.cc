@@ -147,13 +147,13 @@ Recovery Recovery::load(const Tensors& file, const std::vector<std::size_t>& col
   result.preparation_ = Preparation::load(file, stem + "prepare.");
   const auto& views = result.preparation_.views();
   if (views.size() != columns.size() || list.size() != columns.size())
-    fail(Exit::data, "{}: what recovers views is of {} views, the model has {}", path,
+    fail(Exit::data, "{}: the decoders are for {} views, the model has {}", path,
          std::min(views.size(), list.size()), columns.size());
   std::vector<std::size_t> widths;
   for (std::size_t v = 0; v < columns.size(); ++v) {
     widths.push_back(views[v].width());
     if (views[v].columns != columns[v])
-      fail(Exit::data, "{}: what recovers views has {} columns of view '{}', the model has {}", path,
+      fail(Exit::data, "{}: the decoders have {} columns of view '{}', the model has {}", path,
            views[v].columns, views[v].name, columns[v]);
   }
   result.factors_ = Factors::load(file, stem, widths);
@@ -161,7 +161,7 @@ Recovery Recovery::load(const Tensors& file, const std::vector<std::size_t>& col
   const std::vector<float> scale = file.floats(stem + "factor_scale");
   if (result.kernel_.empty() || scale.size() != 1 || !std::isfinite(scale[0]) ||
       !finite(result.kernel_.anchors) || !finite(result.kernel_.projection) || !finite(result.kernel_.offset))
-    fail(Exit::data, "{}: '{}kernel' or '{}factor_scale' is missing or contains what is not a number", path, stem,
+    fail(Exit::data, "{}: '{}kernel' or '{}factor_scale' is missing or contains a value that is not a number", path, stem,
          stem);
   result.factor_scale_ = scale[0];
   result.rows_ = meta.at("rows").get<std::size_t>();
@@ -172,10 +172,10 @@ Recovery Recovery::load(const Tensors& file, const std::vector<std::size_t>& col
       const std::string name = fmt::format("{}{}.{}", stem, what, v);
       const auto& shape = file.at(name).shape;
       if (shape.size() != 2 || shape[0] != rows || shape[1] != columns[v])
-        fail(Exit::data, "{}: '{}' is not of shape ({}, {}), as {} features and view '{}' ask for", path,
+        fail(Exit::data, "{}: '{}' is not of shape ({}, {}), as {} features and view '{}' require", path,
              name, rows, columns[v], features, views[v].name);
       Matrix<float> matrix = file.matrix(name);
-      if (!finite(matrix)) fail(Exit::data, "{}: '{}' contains what is not a finite number", path, name);
+      if (!finite(matrix)) fail(Exit::data, "{}: '{}' contains a value that is not finite", path, name);
       return matrix;
     };
     if (const std::string name = fmt::format("{}weights.{}", stem, v); file.has(name)) {

@@ -83,7 +83,7 @@ class Recovery {
   KernelMap kernel_;
   float factor_scale_ = 1;
   std::size_t rows_ = 0;
-  std::vector<Decoder> decoders_;  // one a view
+  std::vector<Decoder> decoders_;  // one per view
 };
 
 }  // namespace lacuna

@@ -474,7 +474,7 @@ class RecoveryFit {
   Items items_;
   std::vector<std::uint8_t> fold_;                 // of each row
   std::vector<std::vector<std::uint32_t>> pairs_;  // per view: rows that have it and another one
-  std::vector<Part> parts_;                        // one a fold
+  std::vector<Part> parts_;                        // one per fold
 };
 
 Recovery Recovery::fit(const Selection& rows, std::uint64_t seed) {

@@ -37,7 +37,7 @@ struct MemoryOptions {
   void declare(Options& options);
   // The weight that is asked for; none: to be chosen. Exit::usage for what is no weight.
   std::optional<double> weight() const;
-  // Of a model file at most, with so many training rows, fused columns and labels.
+  // What the memory takes in a model file at most, for this many training rows, fused columns and labels.
   std::uint64_t bytes(std::size_t training_rows, std::size_t size, std::size_t labels) const;
 };
 

@@ -271,7 +271,7 @@ nlohmann::json patterns_json(const std::vector<ViewPattern>& patterns) {
 
 ViewSummary summarise_views(const Model& model, const Selection& selection, const ExplainOptions& options) {
   if (selection.data->labels.empty())
-    fail(Exit::data, "{} has no labels: a summary compares with them", selection.data->name);
+    fail(Exit::data, "{} has no labels, which a summary needs", selection.data->name);
   const LabelsByName labels(model, *selection.data);
   const Selection used = rows_to_judge(model, selection, labels);
   const JudgedItems judged(model, used, labels, options);

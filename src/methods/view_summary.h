@@ -22,7 +22,7 @@ struct ViewImportance {
   std::size_t items = 0;  // that have the view; all figures are of these
   Estimate effect;        // mean |Shapley value| over items and labels
   Estimate ap_loss;       // AP (mean over items) with all their views, less AP without this one
-  // One a label: mean |Shapley value|; AP of the label (over items) with all views, less AP without this one.
+  // One per label: mean |Shapley value|; AP of the label (over items) with all views, less AP without this one.
   std::vector<Estimate> label_effect, label_ap_loss;
 };
 

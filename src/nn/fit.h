@@ -17,7 +17,7 @@ namespace lacuna {
 // One line of a training history.
 struct EpochRecord {
   std::int64_t epoch = 0;                // epochs, or iterations, done
-  std::int64_t epochs = 0;               // of so many (an upper bound)
+  std::int64_t epochs = 0;               // planned (an upper bound)
   std::int64_t member = 0, members = 1;  // of an ensemble
   std::int64_t view = 0, views = 1;      // of those that a method for one view tries, one after the other
   std::int64_t pass = 0, passes = 1;  // two where the fit is followed by one on more rows (methods/refit.h)
@@ -63,7 +63,7 @@ class FitContext {
   // As after_epoch, of a fit that ran beside an earlier one (methods/fits_ahead.h): told late, when no state of that
   // moment is left.
   virtual void earlier_epoch(const EpochRecord& record) { (void)record; }
-  // How many fits that take so many bytes each may run at the same time, in threads of this process.
+  // How many fits of this many bytes each may run at the same time, in threads of this process.
   virtual std::size_t fits_at_once(double bytes) const {
     (void)bytes;
     return 1;

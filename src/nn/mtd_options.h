@@ -96,7 +96,7 @@ struct MtdOptions {
   // Soft labels for unknown entries: given by teachers with the items, otherwise the network's own.
   double guess_weight = 0;       // of an unknown entry; a known one weighs 1
   std::int64_t guess_from = 20;  // first epoch (0, 1, ...) that uses them
-  std::int64_t guess_every = 5;  // own ones are renewed after so many epochs
+  std::int64_t guess_every = 5;  // epochs after which own ones are renewed
   double guess_links = 0;        // how much a row's known labels say about its unknown ones (nn/soft_labels.h)
 
   // Instance contrast between pairs of views (the loss of DICNet; not an option of MTD).

@@ -24,7 +24,7 @@ struct RowOrder {
 
 constexpr std::size_t kBlocksInWindow = 32;
 
-// About `window` rows are mixed; 0 = all of the n. Without `shuffle` the rows come as they lie.
+// About `window` rows are mixed; 0 = all of the n. Without `shuffle` the rows come in their order.
 RowOrder row_order(std::size_t n, std::size_t window, bool shuffle, std::uint64_t seed, std::uint32_t epoch);
 
 }  // namespace lacuna

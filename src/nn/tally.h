@@ -13,7 +13,7 @@ namespace lacuna {
 class Tally {
  public:
   bool ready() const { return engine_ != nullptr; }
-  // Before the first step: each loss has at most so many parts.
+  // Before the first step: the largest number of parts of a loss.
   void reserve(const Engine& engine, std::size_t most_parts) {
     engine_ = &engine;
     parts_ = most_parts;

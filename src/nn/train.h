@@ -39,7 +39,7 @@ struct TrainOptions {
   double warm_up = 0;                 // epochs over which the rate rises from 0
   double average = 0;                 // decay of the running average of the parameters; 0 = none
   std::int64_t validate_every = 1;    // epochs; the last epoch is always validated
-  std::int64_t patience = 0;          // stop after so many epochs without a better one; 0 = never
+  std::int64_t patience = 0;          // epochs without a better one before stopping; 0 = never
   std::string select =
       "authors";  // authors = .5 AP + .25 (1-RL) + .5 AUC; a metric's name; last = no selection
 
@@ -51,12 +51,12 @@ struct TrainOptions {
   void declare(Options& options);
 };
 
-// Of mapped items, so much is mixed where nothing else is asked for. A constant: no result depends on a memory limit.
+// How much of mapped items is mixed by default. A constant: no result depends on a memory limit.
 constexpr std::size_t kWindowBytes = std::size_t{256} << 20;
 // Rows that are mixed; 0 = all.
 std::size_t window_rows(const TrainOptions& options, bool mapped, std::size_t row_bytes);
 
-// The weight decay of a training on so many rows: fewer rows need more of it. √ is what was found by trying
+// The weight decay of a training on that many rows: fewer rows need more of it. √ is what was found by trying
 // (docs/best.md): constant decay is too weak on small sets, decay inverse to the rows too strong.
 double decay_for(const TrainOptions& options, std::size_t rows);
 

@@ -26,7 +26,7 @@ float row_share(Slots slots, std::size_t i, Share share) {
   return k == 0 ? 0.f : share == Share::mean ? 1.f / static_cast<float>(k) : 1.f;
 }
 
-constexpr std::size_t kColumns = 64;  // batch norm works on so many columns at a time
+constexpr std::size_t kColumns = 64;  // columns that batch norm works on at a time
 
 }  // namespace
 
@@ -41,7 +41,7 @@ FormPointer CpuOps::input_form(std::size_t rows, std::size_t cols) const {
   return form;
 }
 
-// In f32 products read W as it lies, and without instructions for bf16 there would be nothing to gain.
+// In f32 products read W in place, and without instructions for bf16 there would be nothing to gain.
 FormPointer CpuOps::settle(Input W) const {
   const bool instructions = isa() == Isa::bf16 || isa() == Isa::amx;
   if (precision_ != Precision::bf16 || !instructions) return nullptr;

@@ -26,7 +26,7 @@ Device current_device();
 // What is fastest there.
 Precision fastest_precision(Device device);
 
-// How many trainings that take so many bytes each share the current device well: several fill a GPU, one the CPU.
+// How many trainings of this many bytes each share the current device well: several fill a GPU, one the CPU.
 std::size_t trainings_at_once(double bytes);
 
 struct Gpu {
@@ -46,7 +46,7 @@ inline const std::string& cuda_absence() { return gpu_report().absence; }
 std::unique_ptr<Ops<float>> make_cuda_ops(int number, Precision precision);
 std::unique_ptr<Ops<float>> make_ops(Device device, Precision precision);
 
-// Measured briefly: bytes a second of a copy, read and written, and FLOP/s of a product in bf16.
+// Measured briefly: bytes per second of a copy, read and written, and FLOP/s of a product in bf16.
 struct GpuSpeed {
   double copy = 0, product = 0;
   std::size_t free_memory = 0;

@@ -27,7 +27,7 @@ class Engine {
   virtual ~Engine() = default;
 
   // Zeroed, aligned to 64 bytes; free when the last owner is gone. Exit::failed with both numbers, or
-  // std::bad_alloc, where there is not so much.
+  // std::bad_alloc if there is too little.
   virtual std::shared_ptr<void> allocate(std::size_t bytes) const = 0;
   // Both see all work handed out before. What is uploaded may change as soon as the call returns.
   virtual void upload(ByteRows<const std::byte> host, ByteRows<std::byte> to, std::size_t width,

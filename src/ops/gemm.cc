@@ -87,7 +87,7 @@ bool crowds(std::size_t stride) {
 
 // C = or += L R. Tasks share the rows and columns of C. A task takes block after block of depth, and in it
 // all its rows for a tile's columns after the other, so that these columns of R come from memory once. Where
-// the kernels can multiply R as it lies (`lies`), it is not packed.
+// the kernels can multiply R in place (`lies`), it is not packed.
 struct Product {
   const Kernels& k;
   const Factor &L, &R;
@@ -125,7 +125,7 @@ struct Product {
     for (std::size_t b = 0; b < blocks.count; ++b) {
       const std::size_t d = blocks.begin(b), depth = blocks.size(b), words = words_of(k, depth);
 
-      // Rows of the left factor: packed, or for few columns as they lie, unless they crowd.
+      // Rows of the left factor: packed, or for few columns in place, unless they crowd.
       const float* left = L.at(row, d);
       std::size_t left_stride = L.S.stride;
       if (lies && crowds(left_stride)) {

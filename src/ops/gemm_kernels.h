@@ -35,10 +35,10 @@ class Ahead {
     strips_[count_++] = {reinterpret_cast<const char*>(source), stride * sizeof(float), cols * sizeof(float),
                          rows};
   }
-  // Tiles call fetch() once in kTurn steps: that many times for a tile of so many words.
+  // Tiles call fetch() once in kTurn steps: this is how often for a tile of so many words.
   static constexpr std::size_t kTurn = 4;
   static std::size_t turns(std::size_t words) { return (words + kTurn - 1) / kTurn; }
-  // All of it within so many turns; without this, two lines a turn.
+  // Fetches everything within this many turns; without it, two lines per turn.
   void within(std::size_t turns) {
     constexpr std::size_t kMost = 4 * kTurn;
     rate_ = turns * kMost <= pairs_ ? kMost : (pairs_ + turns - 1) / turns;
@@ -145,12 +145,12 @@ struct TileEnd {
 constexpr std::size_t kSparseStrip = 64;  // columns of W that Kernels::scatter takes
 constexpr std::size_t kGateStrip = 128;   // outputs that Kernels::gate takes
 constexpr std::size_t kGateLanes = 16;    // in which it leaves the sums of dX
-constexpr std::size_t kFewRows = 4;  // up to here W is used as it lies, without packing (Kernels::direct)
+constexpr std::size_t kFewRows = 4;  // up to here W is used in place, without packing (Kernels::direct)
 
 constexpr std::size_t kAllDepth = std::size_t{1} << 30;
 
 struct Kernels {
-  std::size_t factors, words;   // of a sum: so many factors take so many words of a panel's row
+  std::size_t factors, words;   // of a sum: the number of factors, and the words they take in a panel's row
   std::size_t rows;             // of a left panel and of a tile
   std::size_t columns;          // of a right panel and of a tile; a multiple of 16
   std::size_t side;             // panels are best cut at multiples of this many rows

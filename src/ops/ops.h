@@ -146,7 +146,7 @@ struct DropoutJob {
   MatrixView<T> X;
 };
 
-// Norms. Batch norm over the rows of one view, `missing` > 0: the last row stands for so many missing instances.
+// Norms. Batch norm over the rows of one view, `missing` > 0: the last row stands for that many missing instances.
 //   Y = γ (U - μ) / √(σ² + ε) + β, biased σ²; running (2, d) mean and unbiased variance move by `momentum`;
 //   saved (2, d) receives μ and 1/√(σ² + ε) for the backward. No rows: nothing happens.
 // Layer norm: each row to mean 0 and variance 1, then γ, β; saved (n, 2). Y may be U only if no backward follows.
@@ -184,7 +184,7 @@ class Ops : public Engine {
   using Reconstructions = std::span<const ReconstructionJob<T>>;
 
   // ---- forms ----
-  virtual FormPointer input_form(std::size_t rows, std::size_t cols) const = 0;  // at most so many
+  virtual FormPointer input_form(std::size_t rows, std::size_t cols) const = 0;  // upper bounds
   virtual FormPointer settle(Input W) const = 0;  // of weights that no longer change
   // Of what layers hand to each other in a step, beside the matrix itself, which nobody but they may write.
   virtual FormPointer step_form(std::size_t, std::size_t) const { return nullptr; }

@@ -43,7 +43,7 @@ struct SparseColumns {
 
 class Deviations {
  public:
-  // Room for so many rows and columns: find() then allocates nothing.
+  // Room for this many rows and columns, so that find() allocates nothing.
   void reserve(std::size_t rows, std::size_t cols);
   // X (n, d) is 0 where hidden (n fragments); background (d).
   void find(MatrixView<const float> X, std::span<const Fragment> hidden, std::span<const float> background,

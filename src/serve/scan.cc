@@ -156,7 +156,7 @@ float JsonScanner::number() {
     at_ = static_cast<std::size_t>(next - text_.data());
     return value;
   }
-  if (!std::isfinite(value)) fail("a number beyond those of 32 bits");
+  if (!std::isfinite(value)) fail("a number beyond the range of float32");
   if (word("null") || word("NaN")) return std::numeric_limits<float>::quiet_NaN();
   fail(word("Infinity") || word("-Infinity") ? "an infinite number" : "expected a number");
 }

@@ -43,7 +43,7 @@ Tokens Tokens::read(const std::string& path) {
            path, number, kShortest, token.size());
     for (const char c : token)
       if (c <= ' ' || c > '~')
-        fail(Exit::data, "{}: line {}: a token has no blanks and no letters beyond ASCII", path, number);
+        fail(Exit::data, "{}: line {}: a token consists of ASCII characters without blanks", path, number);
     tokens.hashes_.push_back(hash(token));
   }
   if (tokens.hashes_.empty()) fail(Exit::data, "{}: has no token; write one per line", path);

@@ -67,7 +67,6 @@ void read_tensors_again(const std::string& path) {
     taken_or_refused([&, &name = name] { tensors.floats(name); });
     taken_or_refused([&, &name = name] { tensors.bytes(name); });
     taken_or_refused([&, &name = name] { tensors.words(name); });
-    taken_or_refused([&, &name = name] { tensors.long_words(name); });
     taken_or_refused([&, &name = name, &shape = tensor.shape] {
       if (shape.size() != 2) return;
       Matrix<double> out(shape[0], shape[1]);

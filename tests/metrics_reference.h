@@ -1,28 +1,18 @@
 // The definitions of docs/metrics.md, written down literally, without regard to speed: the ground truth of the tests.
+#pragma once
+
 #include <algorithm>
 #include <cmath>
 #include <limits>
 
-#include "base/error.h"
 #include "data/dataset.h"
 #include "data/metrics.h"
 
 namespace lacuna {
-namespace {
 
-constexpr double kUndefined = std::numeric_limits<double>::quiet_NaN();
-
-double count(std::size_t n) {
-  return static_cast<double>(n);
-}
-
-double share_of(double a, double b) {
-  return b > 0 ? a / b : kUndefined;
-}
-
-class Definitions {
+class MetricsReference {
  public:
-  Definitions(MatrixView<const float> scores, MatrixView<const std::int8_t> truth,
+  MetricsReference(MatrixView<const float> scores, MatrixView<const std::int8_t> truth,
               MatrixView<const std::uint8_t> decided, double threshold)
       : scores_(scores), truth_(truth), decided_(decided), threshold_(threshold) {}
 
@@ -36,6 +26,10 @@ class Definitions {
   }
 
  private:
+  static constexpr double kUndefined = std::numeric_limits<double>::quiet_NaN();
+  static double count(std::size_t n) { return static_cast<double>(n); }
+  static double share_of(double a, double b) { return b > 0 ? a / b : kUndefined; }
+
   bool known(std::size_t i, std::size_t j) const { return truth_(i, j) != kUnknown; }
   bool positive(std::size_t i, std::size_t j) const { return truth_(i, j) == 1; }
   bool negative(std::size_t i, std::size_t j) const { return truth_(i, j) == 0; }
@@ -171,11 +165,9 @@ class Definitions {
   double threshold_;
 };
 
-}  // namespace
-
-Metrics evaluate_reference(MatrixView<const float> scores, MatrixView<const std::int8_t> truth,
-                           MatrixView<const std::uint8_t> decided, double threshold) {
-  return Definitions(scores, truth, decided, threshold).all();
+inline Metrics evaluate_reference(MatrixView<const float> scores, MatrixView<const std::int8_t> truth,
+                                  MatrixView<const std::uint8_t> decided = {}, double threshold = .5) {
+  return MetricsReference(scores, truth, decided, threshold).all();
 }
 
 }  // namespace lacuna
