@@ -1,4 +1,4 @@
-// The clock of durations: seconds of a clock that nobody sets.
+// A monotonic clock, for durations.
 #pragma once
 
 #include <chrono>

@@ -1,4 +1,4 @@
-// Errors of the user (wrong file, wrong flag, wrong sizes) are thrown; errors of ours are asserted.
+// Mistakes in the input (wrong file, wrong flag, wrong sizes) are thrown as Error; our own bugs are asserted.
 // A message names the thing, the place and both numbers, and says what to do. The program turns an Error into
 // one line and an exit code; the library never exits.
 #pragma once
@@ -15,7 +15,7 @@ enum class Exit : int {
   ok = 0,
   failed = 1,
   usage = 2,         // the command line or a setting is wrong
-  data = 3,          // a file is broken or does not hold what it should
+  data = 3,          // a file is damaged or does not contain what it should
   mismatch = 4,      // model and data do not fit together
   diverged = 5,      // training produced NaN or infinity
   interrupted = 130, // SIGINT, checkpoint written

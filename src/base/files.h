@@ -37,10 +37,10 @@ class MappedFile {
 
 std::string read_text(const std::string& path, std::size_t limit = std::size_t{1} << 30);
 
-// Writes to a temporary file beside `path`; commit() flushes it to disk and renames it over `path`. Without commit the
-// old file stays whole and the temporary is removed. Errors (disk full, no permission) are Exit::failed.
-// A link keeps pointing where it did. Pipes and devices are written to as they are; a folder, or a file that
-// protect_inputs() guards, is Exit::usage.
+// Writes to a temporary file next to `path`; commit() flushes it to disk and renames it over `path`. Without commit the
+// old file is unchanged and the temporary file is removed. Errors (disk full, no permission) are Exit::failed. If `path`
+// is a link, the file that it points to is replaced. Pipes and devices are written to directly; a folder, or a file
+// that protect_inputs() protects, is Exit::usage.
 class AtomicFile {
  public:
   explicit AtomicFile(std::string path);
@@ -66,18 +66,18 @@ class AtomicFile {
 
 void write_text(const std::string& path, std::string_view text);  // atomic
 void make_directories(const std::string& path);                   // Exit::failed with the reason
-// Throws now, before long work, what AtomicFile would throw later.
+// Throws now, before a long computation, what AtomicFile would throw later.
 void check_writable(const std::string& path);
 
-// From here on no file that this process has mapped so far is replaced, under whatever name it is written to.
+// From now on no file that this process has already mapped is replaced, whatever name it is written under.
 void protect_inputs();
 bool is_protected(const std::string& path);
 std::string file_name(const std::string& path);  // without its folder
-// One spelling for every way to write the path of a file, whether or not it is there; links are followed.
+// The canonical form of a path: links are followed. The file need not exist.
 std::string canonical_path(const std::string& path);
-// Throws Exit::usage where writing `out` would harm an input: they are one file (links and hard links
+// Throws Exit::usage if writing `out` would damage an input: they are the same file (links and hard links
 // included), or `out` lies inside an input folder. A dash is standard output or standard input, which the shell may
-// have taken from a file.
+// have redirected to a file.
 void check_apart(const std::string& out, const std::string& input);
 
 // A quick hash of words, for comparisons within this process.

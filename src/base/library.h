@@ -14,8 +14,8 @@ struct LoadedLibrary {
   bool missing = false;          // there is no such file
 };
 
-// Looked for where the environment variable says, beside the program, in lib/ beside its folder, and where the system
-// looks. It stays loaded.
+// Searches the path in the environment variable, the program's folder, the lib/ folder next to that, and the system's
+// paths. The library is never unloaded.
 LoadedLibrary load_library(const std::string& file, const char* variable,
                            const std::vector<const char*>& functions);
 

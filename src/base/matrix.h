@@ -55,9 +55,9 @@ struct MatrixView {
   std::size_t size() const { return rows * cols; }
 };
 
-// Elements from row to row of a matrix that products read fast: a row begins with a cache line, so that no
-// vector lies across two of them (Intel's CPUs lose a fourth of a product to that), and rows are not a multiple
-// of 4 KB apart, where they fall on the same lines of a cache and drive each other out. Grows with `cols`.
+// The distance of two rows, in elements, with which products are fast. Rows begin on a cache line, so that no
+// vector crosses two of them (which costs Intel's CPUs a quarter of a product), and they are not a multiple of
+// 4 KB apart, because such rows share cache sets and evict each other. Grows with `cols`.
 template <class T>
 constexpr std::size_t row_stride(std::size_t cols) {
   constexpr std::size_t kLine = 64 / sizeof(T), kPage = 4096 / sizeof(T);
@@ -66,7 +66,7 @@ constexpr std::size_t row_stride(std::size_t cols) {
   return whole % kPage == 0 ? whole + kLine : whole;
 }
 
-// Zeroed memory aligned to 64 bytes, from 16 KiB on within huge pages, where the system grants them. Throws
+// Zeroed memory aligned to 64 bytes. From 16 KiB on it lies in huge pages, if the system grants them. Throws
 // std::bad_alloc.
 void* allocate_zeroed(std::size_t bytes);
 void release(void* memory) noexcept;
@@ -98,7 +98,7 @@ class Matrix {
 
   MatrixView<T> view() { return {memory_.get(), rows_, cols_}; }
   MatrixView<const T> view() const { return {memory_.get(), rows_, cols_}; }
-  // NOLINTNEXTLINE: an owner stands wherever a view is wanted.
+  // NOLINTNEXTLINE: a matrix converts to a view.
   operator MatrixView<T>() { return view(); }
   // NOLINTNEXTLINE
   operator MatrixView<const T>() const { return view(); }

@@ -1,13 +1,13 @@
-// How this process becomes one of several ranks (base/ranks.h): through liblacuna_mpi.so, which is loaded when mpirun
-// has started the program. One program serves machines with and without MPI.
+// Makes this process one of several ranks (base/ranks.h), by liblacuna_mpi.so, which is loaded if mpirun has started the
+// program. So one program serves machines with and without MPI.
 #pragma once
 
 #include "base/ranks.h"
 
 namespace lacuna {
 
-// Where mpirun has started this process as one of several, or where MPI was asked for (--mpi). Exit::usage where the
-// library cannot be loaded.
+// If mpirun has started this process as one of several, or if MPI was requested (--mpi). Exit::usage if the library
+// cannot be loaded.
 void join_ranks(bool asked);
 Ranks& joined_ranks();       // this process alone, before and without
 void leave_ranks();          // at the end; waits for the others

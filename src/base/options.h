@@ -7,11 +7,11 @@
 //     }
 //   };
 //
-// The parser, the help, man pages, completion, the echo, config files, model files and reports walk that one
+// The parser, the help, man pages, completion, the echo, config files, model files and reports read that one
 // declaration. The declared struct must outlive the Options that points into it.
 //
-// Options that only some readers look for stand in a group: the plain help shows of it what is common, the full help
-// all of it. What stands in no group is always shown.
+// Options that only some users need belong to a group: the short help shows the common ones of a group, the full help
+// all of them. Options without a group are always shown.
 //
 //     const auto group = o.group("reading the data");  // until the end of the block
 //     o.add("header", ...);
@@ -48,19 +48,20 @@ class Option {
   Option& positional();                               // taken in order, without --name
   Option& required();
   Option& metavar(std::string placeholder);              // FILE, DIR, K ... in help
-  Option& common();                                      // of a group: shown by the plain help too
+  Option& common();                                      // in a group: the short help shows it too
   Option& suggest(std::vector<std::string> values);      // named by help and completion; others are allowed
   Option& tunable(std::vector<std::string> candidates);  // values that `lacuna tune` tries
-  // On the command line it is an error without the other option, or together with it: it would have no effect.
+  // On the command line it is an error without the other option (needs), or together with it (excludes), because it would
+  // have no effect.
   Option& needs(std::string other);
   Option& excludes(std::string other);
 
-  // For readers: "--rate N", and what it is, with its choices and its default.
+  // Texts of the help: "--rate N", and the description with choices and default.
   std::string usage() const;
   std::string explanation() const;
   bool is_flag() const { return std::holds_alternative<bool*>(target); }
   bool is_list() const;
-  // What its value may or might be; completion offers these.
+  // Allowed or suggested values; completion offers them.
   const std::vector<std::string>& words() const { return allowed.empty() ? suggested : allowed; }
 
   // Checks type, range and choices; Exit::usage on error. A list is replaced, or extended.
@@ -99,7 +100,7 @@ class Options {
     options_.back().group = group_;
     return options_.back();
   }
-  // Options added while the result lives belong to the group.
+  // Options added during the lifetime of the result belong to the group.
   class [[nodiscard]] Group {
    public:
     Group(Options& options, std::string name) : options_(options), before_(std::move(name)) {
@@ -116,14 +117,14 @@ class Options {
   Group group(std::string name) { return Group(*this, std::move(name)); }
 
   // Reads "--name value", "--name=value", "--flag", "--no-flag" and positionals. An unknown name is an error that
-  // names the nearest right one. `where` names the command in messages ("lacuna data mask").
+  // suggests the nearest valid one. `where` names the command in messages ("lacuna data mask").
   void parse(const std::vector<std::string>& arguments, const std::string& where);
   Option* find(const std::string& name);
   void set(const std::string& name, const std::string& text,
            const std::string& where);  // unknown name: Exit::usage
   // By group, aligned, wrapped at `width`; `all`, or only what is common.
   std::string help(std::size_t width = 80, bool all = true) const;
-  std::size_t hidden() const;               // options that the plain help does not show
+  std::size_t hidden() const;               // number of options that the short help does not show
   std::vector<std::string> groups() const;  // in order, "" (no group) first
   nlohmann::json json() const;              // {name: value}
   void from_json(const nlohmann::json& values, const std::string& where);  // unknown key: Exit::usage

@@ -1,4 +1,4 @@
-// What the lower half of the program asks of the processor beyond C++. Outside ops/ and cuda/ no other file names an
+// Instructions of the processor that files outside the engines need. Except for ops/ and cuda/, no other file may name an
 // instruction (tests/test_modules.cc).
 #pragma once
 
@@ -6,7 +6,7 @@
 
 namespace lacuna {
 
-// How this thread computes with floating-point numbers: rounding, and what happens to subnormal numbers.
+// The floating-point mode of this thread: rounding, and the treatment of subnormal numbers.
 inline unsigned floating_point_mode() {
   return _mm_getcsr();
 }

@@ -11,7 +11,7 @@
 
 namespace lacuna {
 
-// What a stream of random numbers is for; a new use gets a name of its own (values are part of "same seed, same bits").
+// The use of a stream of random numbers. A new use needs a new name; never change the values ("same seed, same bits").
 enum class Purpose : std::uint32_t {
   row_order = 1,
   view_gaps = 2,

@@ -1,6 +1,6 @@
 // Processes that work together on one task, numbered from 0: the ranks of MPI, on one machine or on many. Every rank
-// runs the same program on the same input and receives the results of others by exchange(). Nothing is summed on the
-// way, so results do not depend on how the work was divided.
+// runs the same program on the same input and receives the results of others by exchange(). Exchanging sums nothing,
+// so results do not depend on how the work was divided.
 //
 // One function does everything, so a test can replace MPI with a few lines.
 #pragma once
@@ -21,18 +21,18 @@ namespace lacuna {
 class Ranks {
  public:
   static constexpr int kEveryone = -1;
-  // Bytes that lie with their owner and are wanted by a reader. Each rank names the place in its own memory.
+  // Bytes that one rank owns and others read. Each rank gives their place in its own memory.
   struct Part {
     void* data = nullptr;
     std::size_t bytes = 0;
     int owner = 0, reader = kEveryone;
   };
-  // What this rank has sent and received since the start, and how long it has waited for it.
+  // What this rank has sent and received since the start, and how long it has waited.
   struct Count {
     std::uint64_t exchanges = 0, sent = 0, received = 0;  // bytes
     double seconds = 0;
   };
-  // What an exchange is for; each is counted apart.
+  // The use of an exchange; each is counted separately.
   enum Cargo { other, embeddings, gradients, logits, validation };
   static constexpr std::array kCargoNames = {"other", "embeddings", "gradients", "logits", "validation"};
   struct Traffic {
@@ -52,10 +52,10 @@ class Ranks {
   virtual ~Ranks() = default;
   virtual int rank() const = 0;
   virtual int size() const = 0;
-  bool leads() const { return rank() == 0; }  // the rank that writes files and speaks
+  bool leads() const { return rank() == 0; }  // the rank that writes files and messages
   bool alone() const { return size() == 1; }
 
-  // All ranks call it with the same parts in the same order, from one thread.
+  // All ranks must call it with the same parts in the same order, each from one thread.
   void exchange(std::span<const Part> parts, Cargo cargo = other) const {
     if (alone()) return;
     const Stopwatch watch;
@@ -73,7 +73,7 @@ class Ranks {
   }
   const Traffic& traffic() const { return traffic_; }
 
-  // Called now and then while others are waited for. It may throw: this rank then waits no longer and must end.
+  // Called repeatedly while this rank waits for others. If it throws, this rank stops waiting and must end.
   std::function<void()> while_waiting;
 
  protected:
@@ -106,12 +106,12 @@ std::vector<T> all_gather(const Ranks& ranks, const T& own) {
 }
 std::vector<std::string> all_gather(const Ranks& ranks, const std::string& own);
 
-// How many threads each rank takes: those that may run on the same processors of one machine divide them.
+// The number of threads of each rank: ranks that may run on the same processors of a machine divide them.
 int threads_beside(const Ranks& ranks);
 
 class Tensors;
-// The ranks' tensors together, on every rank or on rank 0 alone; where several have one of the same name, that of the
-// lowest rank. Metadata stay each rank's own.
+// The union of the ranks' tensors, on every rank or on rank 0 alone; of several with the same name, that of the lowest
+// rank. Metadata are not exchanged.
 enum class Wanted { by_leader, by_everyone };
 void gather(const Ranks& ranks, Wanted wanted, Tensors& tensors);
 

@@ -1,12 +1,12 @@
-// Matrices that are copied often and written to seldom.
+// Matrices with copy-on-write, for data that are copied often and rarely changed.
 #pragma once
 
 #include "base/matrix.h"
 
 namespace lacuna {
 
-// A matrix whose copies share their memory, which may be a mapped file's, until one of them is written to: that one then
-// has a copy of its own. Asking for a view, a row or an element of one that is not const counts as writing.
+// Copies share their memory, which may belong to a mapped file, until one of them is written to; that one then gets
+// memory of its own. Non-const access to a view, a row or an element counts as writing.
 template <class T>
 class SharedMatrix {
  public:
@@ -16,7 +16,7 @@ class SharedMatrix {
     view_ = std::as_const(*own_).view();
   }
   SharedMatrix(const Matrix<T>& matrix) : SharedMatrix(Matrix<T>(matrix)) {}  // NOLINT
-  // Of memory that stays as it is as long as `owner` lives; stride = cols.
+  // Refers to memory that does not change during the lifetime of `owner`; stride = cols.
   SharedMatrix(std::shared_ptr<const void> owner, MatrixView<const T> view)
       : owner_(std::move(owner)), view_(view) {
     assert(view.stride == view.cols);
@@ -24,7 +24,7 @@ class SharedMatrix {
 
   MatrixView<const T> view() const { return view_; }
   MatrixView<T> view() { return own().view(); }
-  // NOLINTNEXTLINE: an owner stands wherever a view is wanted.
+  // NOLINTNEXTLINE: a matrix converts to a view.
   operator MatrixView<T>() { return view(); }
   // NOLINTNEXTLINE
   operator MatrixView<const T>() const { return view_; }
@@ -50,8 +50,8 @@ class SharedMatrix {
     }
     return *own_;
   }
-  std::shared_ptr<Matrix<T>> own_;     // the memory where it is a matrix's
-  std::shared_ptr<const void> owner_;  // otherwise
+  std::shared_ptr<Matrix<T>> own_;     // the owner of the memory if it is a matrix
+  std::shared_ptr<const void> owner_;  // any other owner
   MatrixView<const T> view_;
 };
 

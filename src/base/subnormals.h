@@ -1,12 +1,12 @@
 // Subnormal numbers (below 1e-38 in f32) cost some CPUs more than a hundred cycles per instruction. The momentum of a
-// weight that no longer gets a gradient (of a dead unit) decays into that range, and rounding keeps it there.
+// weight that no longer gets a gradient (that of a dead unit) decays into that range, and rounding keeps it there.
 #pragma once
 
 #include "base/processor.h"
 
 namespace lacuna {
 
-// While one exists, this thread and the chunks of its parallel_for() take subnormal numbers for zero.
+// During its lifetime this thread and the chunks of its parallel_for() treat subnormal numbers as zero.
 class FlushSubnormals {
  public:
   FlushSubnormals() { set_floating_point_mode(saved_ | kFlushesResults | kFlushesInputs); }

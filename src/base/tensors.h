@@ -30,7 +30,7 @@ class Tensors {
  public:
   nlohmann::json metadata = nlohmann::json::object();  // kept as one JSON text under __metadata__."lacuna"
 
-  // Borrows: the memory must live until write() or copy() returns.
+  // Borrows the memory, which must exist until write() or copy() returns.
   void put(const std::string& name, MatrixView<const float> matrix);
   void put(const std::string& name, MatrixView<const double> matrix);
   void put(const std::string& name, std::span<const float> values);
@@ -38,10 +38,11 @@ class Tensors {
   void put(const std::string& name, std::span<const std::uint32_t> values);
   // Owns.
   void put_copy(const std::string& name, MatrixView<const float> matrix);
-  // As it is, with its owner.
+  // Shares or borrows the memory as `tensor` does.
   void put(const std::string& name, Tensor tensor) { tensors_[name] = std::move(tensor); }
 
-  // All tensors of `from` under prefixed names (memory shared or borrowed as in `from`; its metadata is left), and back.
+  // Adds all tensors of `from` under prefixed names (memory shared or borrowed as in `from`, without its metadata);
+  // part() is the inverse.
   void put_all(const std::string& prefix, const Tensors& from);
   Tensors part(const std::string& prefix) const;
 

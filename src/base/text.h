@@ -13,7 +13,7 @@ namespace lacuna {
 
 // The candidate nearest to `word` (edit distance at most a third of its length, at least 2), or "" if none is near.
 std::string nearest(std::string_view word, const std::vector<std::string>& candidates);
-// "; did you mean 'x'?" or "", to be put behind a message.
+// "; did you mean 'x'?" or "", for the end of a message.
 std::string did_you_mean(std::string_view word, const std::vector<std::string>& candidates);
 
 inline bool is_digit(char c) {
@@ -27,13 +27,13 @@ std::vector<std::string> with(std::vector<std::string> names, std::initializer_l
 std::vector<std::string> quoted(std::vector<std::string> names);  // 'a', 'b'
 std::string some(std::vector<std::string> names,
                  std::size_t most);  // "a, b and 7 more", or "none", for a message
-// A list in one text, separated by commas; a comma or a backslash within an item is written with a backslash before.
+// A list as one text, separated by commas; a backslash precedes a comma or a backslash within an item.
 std::vector<std::string> split_list(std::string_view text);
 std::string join_list(const std::vector<std::string>& items);
 
 std::size_t code_points(std::string_view text);
 // Lines of at most `width` code points, broken at blanks; every line but the first is indented. A single newline in the
-// text is a blank, an empty line separates paragraphs. A word that is longer than a line gets one of its own.
+// text counts as a blank, an empty line separates paragraphs. A word that is longer than a line gets its own line.
 std::string wrapped(std::string_view text, std::size_t width, std::size_t indent = 0);
 
 // The whole text as a number, or nothing. Locale-free.

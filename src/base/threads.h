@@ -9,7 +9,7 @@
 
 namespace lacuna {
 
-// A process that forks after using threads may use them in the child as well: it gets workers of its own.
+// A process may fork after using threads: the child gets workers of its own.
 void set_threads(int count);  // 0: as many as the machine has; call it before work starts, not from inside it
 int threads();
 
@@ -32,9 +32,9 @@ class FunctionRef<R(Args...)> {
   R (*call_)(void*, Args...);
 };
 
-// body(begin, end) for each chunk, in whatever thread with the caller's floating-point settings (rounding, subnormal
-// numbers). Called from inside a chunk it runs in the calling thread. An exception thrown by a
-// chunk is thrown again here once all chunks are done.
+// Calls body(begin, end) for each chunk, in any thread, with the caller's floating-point mode (rounding, subnormal
+// numbers). Inside a chunk it runs in the calling thread. An exception thrown by a chunk is rethrown here when all
+// chunks are done.
 void parallel_for(std::size_t n, std::size_t grain, FunctionRef<void(std::size_t, std::size_t)> body);
 
 // Sum over the chunks of body(begin, end), added in the order of the chunks.

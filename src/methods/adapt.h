@@ -1,8 +1,8 @@
-// The paper's two ways to run a method on data that it was not made for, as wrappers that any method can use.
+// The paper's two adaptations of methods to gaps and to several views, as wrappers around any method.
 //
 //   fill_missing   a missing instance becomes the mean of the view's observed training instances, an
-//                  unknown label a 0 (CDMM, LVSL)
-//   per_view       one model per view, each from the items that have the view; the view with the best AP on
+//                  unknown label becomes 0 (CDMM, LVSL)
+//   per_view       one model per view, fitted on the items that have the view; the view with the best AP on
 //                  validation rows is kept. An item without it is scored at the mean of the view
 //                  (C2AE, GLOCAL, DM2L)
 #pragma once
@@ -17,7 +17,7 @@ namespace lacuna {
 std::unique_ptr<Method> fill_missing(std::unique_ptr<Method> inner);
 std::unique_ptr<Method> per_view(std::function<std::unique_ptr<Method>()> make);
 
-// The mean of the present rows of X (n, d), view v of W; a mean of nothing but rounding errors is 0.
+// The mean of the present rows of X (n, d), view v of W; a mean that consists of rounding errors becomes 0.
 Matrix<float> present_mean(MatrixView<const float> X, MatrixView<const std::uint8_t> W, std::size_t v);
 
 }  // namespace lacuna

@@ -1,9 +1,9 @@
-// From scores to decisions and to probabilities that can be believed, learned on validation rows:
-//   thresholds   per label, for a chosen aim; labels with few validation positives share one threshold
-//   calibration  p = sigmoid(a x + b) per label, x = logit(score) where scores are probabilities, else the
-//   score; a and b
-//                are pulled towards those of all labels together, and are those where a label has few
-//                positives
+// Turns scores into decisions and calibrated probabilities; learned on validation rows:
+//   thresholds   one per label, for a chosen aim; labels with few validation positives share one threshold
+//   calibration  p = sigmoid(a x + b) per label, where x is the logit of the score, or the score itself if it
+//                is not a probability; a and b are shrunk towards those of all labels together, and equal
+//                them if a label has few positives
+//
 // Neither changes the scores themselves: metrics of the paper are computed on raw scores (docs/model.md).
 #pragma once
 
@@ -17,10 +17,10 @@
 
 namespace lacuna {
 
-// What --labels should be good at.
+// The aim of the thresholds that --labels uses.
 struct Aim {
   enum class Kind { f1, precision, top } kind = Kind::f1;
-  double precision = 0;                       // at least this, on validation
+  double precision = 0;                       // at least this on validation rows
   std::size_t count = 0;                      // labels per item
   static Aim parse(const std::string& text);  // "f1", "precision=.8", "top=5"; Exit::usage
   std::string text() const;
@@ -30,8 +30,8 @@ struct Aim {
 struct Line {
   double a = 1, b = 0;
 };
-// One line for all labels together, of values (n, c) as they are; the identity where it would not rise, or where truth
-// (n, c) has no positive or no negative.
+// One line for all labels together, fitted to values (n, c); the identity if its slope would not be positive, or if
+// truth (n, c) has no positive or no negative.
 Line pooled_line(MatrixView<const float> values, MatrixView<const std::int8_t> truth);
 
 class Calibration {
@@ -53,8 +53,8 @@ class Calibration {
   // The probability of a label for the log-odds of its score (for the score itself where scores are no probabilities).
   double probability(std::size_t label, double x) const;
   void apply(MatrixView<float> scores) const;  // raw scores to probabilities, in place
-  // The log-odds of a label's probability for its raw score, and the raw score whose log-odds are larger by `shift`; with
-  // shift 0 the score itself.
+  // The log-odds of a label's probability for its raw score; and the raw score whose log-odds are larger by `shift` (the
+  // score itself if shift is 0).
   double log_odds(std::size_t label, float score) const;
   float moved(std::size_t label, float score, double shift) const;
 

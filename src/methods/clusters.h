@@ -8,13 +8,13 @@
 
 namespace lacuna {
 
-// k-means with spread-out starts (each next centre drawn by squared distance), at most 100 rounds. Returns
+// k-means with k-means++ starts (each next centre is drawn by squared distance), at most 100 rounds. Returns
 // the cluster of each row, numbered without gaps: empty clusters are left out.
 std::vector<std::uint32_t> k_means(MatrixView<const double> X, std::size_t count, std::uint64_t seed);
 
-// The symmetric graph of the `neighbours` nearest rows (the row itself counted, as the authors do) with
-// weights exp(-|x_i - x_j|²/2), an edge wherever one of the two chose the other. Zero rows, which say
-// nothing, have no edges. Ties go to the smaller index.
+// The symmetric graph of the `neighbours` nearest rows (the row itself included, as in the authors' program) with
+// weights exp(-|x_i - x_j|²/2). Two rows are connected if either is a neighbour of the other. Zero rows carry no
+// information and have no edges. Ties go to the smaller index.
 struct Graph {
   std::vector<std::size_t> start;  // edges of row i: start[i]..start[i+1], self-loops left out
   std::vector<std::uint32_t> neighbour;

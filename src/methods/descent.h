@@ -52,10 +52,10 @@ inline int conjugate_gradient(FunctionRef<void(const Matrix<double>&, Matrix<dou
   return step;
 }
 
-// Steepest descent with backtracking. cost(X); gradient(X, D), tangent where X lives on a surface; retract(X)
-// brings a moved X back to it. The first trial step is 1/|gradient|, a later one what the last decrease
-// suggests; halved up to 25 times until the decrease is 1e-4 of the expected. Ends after `limit` steps or
-// when three steps in a row change the cost by less than 1e-5 of it. Never raises the cost. Returns it.
+// Steepest descent with backtracking. cost(X); gradient(X, D), tangent if X lies on a surface; retract(X) moves
+// X back onto it. The first trial step is 1/|gradient|; later ones follow from the last decrease. A step is
+// halved up to 25 times, until the decrease is 1e-4 of the expected one. Ends after `limit` steps, or when three
+// steps in a row change the cost by less than 1e-5 of it. Never raises the cost, and returns it.
 inline double armijo_descent(FunctionRef<double(const Matrix<double>&)> cost,
                              FunctionRef<void(const Matrix<double>&, Matrix<double>&)> gradient,
                              FunctionRef<void(Matrix<double>&)> retract, int limit, Matrix<double>& X) {

@@ -1,15 +1,14 @@
-// The solver of DM2L and NAIM3L: high rank of all predictions, low rank of those that share a label.
+// The solver of DM2L and NAIM3L: high rank of all predictions, low rank of the predictions that share a label.
 //
 //   min_A  ½|P ⊙ (XA - Y)|² + λ( Σ_k |X_k A|_* - |XA|_* )
 //
-// X is block-diagonal (one block a view; DM2L has one), Y ±1, P marks known labels, X_k are the rows whose
-// label k is known to be positive. The concave part is linearised at the current A, the others are split by
-// ADMM:
+// X is block-diagonal (one block per view; DM2L has one), Y is ±1, P marks known labels, X_k are the rows whose
+// label k is known to be positive. The concave part is linearised at the current A; ADMM splits the others:
 //   1. S = U₊V₊ᵀ, the sub-gradient of |XA|_*                              (singular values with σ² >= cut)
 //   2. A minimises the augmented Lagrangian, the masked square replaced by its majoriser at the old A
 //      (|P ⊙ E|² <= |E|²), or linearised without one as the authors do
 //   3. Z_k = SVT(X_k A + Λ_k/μ, λ/μ),  Λ_k += μ(X_k A - Z_k)
-// With the majoriser steps 1-2 never raise the augmented Lagrangian, and nor does Z.
+// With the majoriser, steps 1 and 2 and the update of Z never raise the augmented Lagrangian.
 #pragma once
 
 #include <cstdint>
@@ -29,15 +28,15 @@ struct ExpandShrinkOptions {
   double lambda = .4;       // weight of the rank terms
   double mu = 5;            // penalty of the splitting
   double cut = .005;        // singular values with a smaller square have no part in the sub-gradient
-  double tolerance = 1e-4;  // stop when no number changes by more ...
-  double relative = 5e-5;   // ... or the objective, for three iterations, by no larger share
+  double tolerance = 1e-4;  // stop when no entry changes by more than this,
+  double relative = 5e-5;   // or when the objective changes by a smaller share in three iterations in a row
   std::int64_t iterations = 200;
   bool majorise = true;       // false: the authors' linearised step
   bool random_start = false;  // true: A ~ U(-1, 1), as the authors; false: A = 0
   void declare(Options& options);
 };
 
-// What a solve takes: `constants` columns are added to each view.
+// The estimated cost of a solve; `constants` columns are added to each view.
 Cost expand_shrink_cost(const FitSize& size, std::size_t constants, const ExpandShrinkOptions& options);
 
 class ExpandShrink {
@@ -56,8 +55,8 @@ class ExpandShrink {
   void start(std::uint64_t seed);
   void update_predictions();  // F = X A
   void update_subgradient();  // S at F
-  double update_A();          // returns the largest change of an entry; F is brought up to date
-  double update_Z();          // likewise
+  double update_A();          // returns the largest change of an entry, and updates F
+  double update_Z();          // the same for Z
   void update_multipliers();
   double data_term() const;   // ½|P ⊙ (F - Y)|²
   double lagrangian() const;  // augmented, with the exact |F|_*; costs an eigenproblem

@@ -1,6 +1,6 @@
-// Fits of an ensemble that are under way at the same time, each in a thread of its own: small networks do not fill a
-// GPU. To their surroundings they are fits one after the other: the first that is not over speaks to them, the others
-// keep what they have to say until their turn comes. A checkpoint knows nothing of those.
+// Runs several fits of an ensemble at the same time, each in a thread of its own, because small networks do not fill a
+// GPU. To the FitContext they look like fits one after the other: the earliest unfinished fit reports to it, and the
+// others store their reports until it is their turn. A checkpoint contains nothing of those.
 #pragma once
 
 #include <atomic>
@@ -18,18 +18,18 @@ namespace lacuna {
 
 class FitsAhead {
  public:
-  // learn(f, context) does fit f, in whatever thread; fits are [begin, end).
+  // learn(f, context) runs fit f, in any thread; fits are [begin, end).
   using Learn = std::function<void(std::size_t, FitContext&)>;
   FitsAhead(FitContext& outer, std::size_t begin, std::size_t end, std::size_t at_once, Learn learn);
-  ~FitsAhead();  // fits that are under way are stopped; what they learned is discarded
+  ~FitsAhead();  // stops running fits and discards their results
   FitsAhead(const FitsAhead&) = delete;
   FitsAhead& operator=(const FitsAhead&) = delete;
 
-  // It is the turn of fit f, after those before it. Returns when the fit has ended, and throws what it threw.
+  // Now it is the turn of fit f, after all earlier ones. Returns when the fit has ended, and rethrows what it threw.
   void finish(std::size_t f);
 
  private:
-  class Turn;  // what a fit sees of the surroundings
+  class Turn;  // the context that a fit sees
   void work();
 
   FitContext& outer_;
@@ -37,7 +37,7 @@ class FitsAhead {
   const Learn learn_;
   std::mutex mutex_;
   std::condition_variable news_;
-  std::size_t next_;  // to be begun
+  std::size_t next_;  // the next fit to start
   std::atomic<std::size_t> turn_;
   std::atomic<bool> stop_{false};
   struct Outcome {

@@ -1,13 +1,13 @@
-// GLOCAL: global and local label correlation, one view. Rows are items here (the paper works transposed):
+// GLOCAL: global and local label correlation, one view. Rows are items here (in the paper, columns are):
 //   X (n, d) features, Y (n, c) labels ±1, J (n, c) 1 = known, U (c, k) label basis, V (n, k) latent labels,
-//   W (d, k), Z_t (c, k2) with rows of length 1 for every cluster t of the items: Z_tZ_tᵀ plays the
-//   Laplacian's part.
+//   W (d, k), Z_t (c, k2) with rows of length 1 for every cluster t of the items: Z_tZ_tᵀ takes the place
+//   of the Laplacian.
 //
 //   ½|J⊙(Y - VUᵀ)|² + ½λ|V - XW|² + ½λ_V|V|² + ½λ_U|U|² + ½λ_W|W|²
 //     + ½Σ_t tr(Z_tᵀ U B_t Uᵀ Z_t),   B_t = λ_G β_t FᵀF + λ_L F_tᵀF_t,  F = XW, β_t = n_t/n
 //
-// Every block lowers the objective: V by an exact solve of each row, U and W by conjugate gradients, Z_t by
-// descent on the unit rows with Armijo's rule and the gradient projected to them.
+// Every block update lowers the objective: V by an exact solve of each row, U and W by conjugate gradients, Z_t by
+// descent with Armijo's rule, where the gradient is projected to rows of length 1.
 #pragma once
 
 #include <cstdint>
@@ -38,7 +38,7 @@ class GlocalSolver {
   void update_U();
   void update_W();
   double objective() const;
-  void set_correlations(bool on) { correlations_ = on; }  // off: the first line of the objective alone
+  void set_correlations(bool on) { correlations_ = on; }  // off: only the first line of the objective
 
   // Gradients of the objective at the current point, for the tests.
   Matrix<double> gradient_V() const;

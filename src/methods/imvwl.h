@@ -1,11 +1,11 @@
 // iMVWL: a shared non-negative representation of incomplete views, with a predictor of weak labels in it.
-// Reconstructed: no source and no equations were to be had, only descriptions.
+// Reconstructed: neither program nor equations were available, only descriptions.
 //
 //   Σ_v |D_v (X_v - V U_vᵀ)|² + α|G ⊙ (V H B - Y)|² + β|B|_* + ρ|H|²     V >= 0, U_v >= 0, D_v = present rows
 //   of view v
 //
 // V (n, r) representation, U_v (d_v, r) bases, H (r, c) predictor, B (c, c) label correlation. Every block
-// lowers the objective.
+// update lowers the objective.
 #pragma once
 
 #include <cstdint>
@@ -22,7 +22,7 @@ struct ImvwlOptions {
   std::int64_t rank = 0;  // r; 0 = min(100, smallest view, rows)
   std::int64_t rounds = 20;
   double tolerance = 1e-4;
-  bool rescale_each = false;  // bases of length 1 after every round; false: at the start alone
+  bool rescale_each = false;  // bases of length 1 after every round; false: only at the start
 };
 
 class ImvwlSolver {
@@ -34,7 +34,7 @@ class ImvwlSolver {
   void update_representation();           // V: projected gradient steps
   void update_predictor(int steps = 10);  // H: steps of conjugate gradients
   void update_correlation();              // B: proximal steps
-  void rescale();  // columns of U to length 1, V and H to match: the fit stays, ρ|H|² may move
+  void rescale();  // columns of U to length 1; V and H so that the fit is unchanged (ρ|H|² may change)
   double objective() const;
 
   Matrix<double> gradient_V() const;
@@ -59,8 +59,8 @@ class ImvwlSolver {
   double correlation_norm_ = 0;
 };
 
-// V >= 0 (n, r) for rows of present views with the bases held: `steps` projected gradient steps from the
-// zero-error scale.
+// V >= 0 (n, r) for the present views of rows, with the bases fixed: `steps` projected gradient steps, starting at the
+// scale of least error.
 Matrix<double> represent(const Items& items, const std::vector<Matrix<float>>& bases, int steps);
 
 }  // namespace lacuna

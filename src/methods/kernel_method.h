@@ -1,5 +1,5 @@
-// A method that leaves one kernel machine a view behind, fused by weights: scores, decisions and model files
-// are the same for all of them, how the machines are found is the method's own (CDMM, LVSL).
+// A method whose result is one kernel machine per view, fused by weights. Scores, decisions and model files are
+// common to these methods; each finds its machines in its own way (CDMM, LVSL).
 //
 //   score(x) = Σ_v θ_v k_v(x)ᵀ B_v,  k_v(x)_l = exp(-|x_v - p_l|² / width) over the points p_l of view v
 // with x_v and p_l of length 1. A decision is score >= threshold.
@@ -25,10 +25,10 @@ class KernelMethod : public Method {
     Matrix<float> points;        // (r, d_v) unit rows
     Matrix<float> coefficients;  // (r, c)
   };
-  // What the kernel divides squared distances by.
+  // The divisor of squared distances in the kernel.
   virtual double kernel_width() const = 0;
-  // The end of a fit: machines and weights of all views, the views' fitted scores (n, c) and the labels they
-  // were fitted to, from which the threshold follows.
+  // Ends a fit: takes machines and weights of all views, the views' fitted scores (n, c) and the labels they
+  // were fitted to, which determine the threshold.
   void keep(std::vector<Machine> machines, std::vector<double> theta,
             const std::vector<Matrix<double>>& fitted, const SharedMatrix<float>& Y);
 

@@ -1,4 +1,4 @@
-// Kernel machines of several methods: rows of length 1, radial kernels, a low-rank form of them, thresholds.
+// Common parts of kernel methods: rows of length 1, radial kernels, their low-rank form, thresholds.
 #pragma once
 
 #include <cstdint>
@@ -14,7 +14,7 @@ Matrix<float> unit_rows(MatrixView<const float> X);
 
 // K_ij = exp(-|a_i - b_j|² / width). A (n, d), B (k, d), K (n, k).
 void radial_kernel(MatrixView<const float> A, MatrixView<const float> B, double width, MatrixView<float> K);
-// The same of the rows of A among themselves, in double and exactly symmetric.
+// The same among the rows of A, in double and exactly symmetric.
 void radial_kernel(MatrixView<const float> A, double width, MatrixView<double> K);
 
 // The Nyström form of a kernel: K ≈ Φ Φᵀ with Φ = K_(n,L) R⁻ᵀ, where R Rᵀ = K_(L,L) + 1e-8 I over the
@@ -27,16 +27,16 @@ struct Nystroem {
   Cholesky factor;                                                             // of K_(L,L) + 1e-8 I
   void to_coefficients(MatrixView<double> w) const { factor.solve_upper(w); }  // w (L, c) -> γ
 };
-// Landmarks are drawn among the rows that are not zero, with one zero row where there is any (filled rows are
-// all alike); stream keeps the draws of different views apart.
+// Landmarks are drawn among the rows that are not zero, plus one zero row if there is any (filled rows are all
+// equal); `stream` separates the draws of different views.
 Nystroem nystroem(const Matrix<float>& A, double width, std::size_t count, std::uint64_t seed,
                   std::uint32_t stream);
 
-// θ_v = (λ + Σq - m q_v) / (mλ); what would be negative becomes 1e-7, and the sum 1.
+// θ_v = (λ + Σq - m q_v) / (mλ); negative ones become 1e-7, then all are scaled to sum 1.
 std::vector<double> view_weights(const std::vector<double>& q, double lambda);
 
-// The one of 51 equally spaced values in [0, max score] that, as "scores >= value", makes the fewest errors
-// against truth (n, c); the smallest of equals.
+// Of 51 equally spaced values in [0, max score], the one for which "score >= value" makes the fewest errors against
+// truth (n, c); of equal ones the smallest.
 float hamming_threshold(MatrixView<const float> scores, MatrixView<const float> truth);
 
 }  // namespace lacuna

@@ -1,12 +1,13 @@
-// What the known labels of an item say about its others: "this photo is tagged beach; what else?" Beside any method.
+// How the known labels of an item change the scores of its other labels, with any method: "this photo is tagged beach;
+// what else?"
 //   log-odds_j ← log-odds_j + w Σ_{k known} θ_jk (y_k - p_k)
-// p_k is the calibrated probability that the model gives label k from the views: a known label speaks by how far it
-// surprises, since what the views have told already is in the scores. θ_jk is the log odds ratio of the pair in the
-// training labels, shrunk towards 0 where it was counted on few (data/label_graph.h). An item of which no label is known
-// keeps its scores, bit for bit.
+// p_k is the calibrated probability of label k given the views. So a known label counts by how surprising it is, since
+// the scores already contain what the views tell. θ_jk is the log odds ratio of the pair in the training labels, shrunk
+// towards 0 if the pair was counted on few rows (data/label_graph.h). An item without known labels keeps its scores, bit
+// for bit.
 //
 // The weight w is chosen on validation rows by the rule of methods/weight_choice.h: half of the known labels of each row
-// are told, and the average precision is that of the others. Where w is 0 nothing is kept.
+// are given, and the average precision of the others is measured. If w is 0, nothing is stored.
 #pragma once
 
 #include <nlohmann/json_fwd.hpp>
@@ -20,7 +21,7 @@ namespace lacuna {
 
 class LabelLinks {
  public:
-  static constexpr std::size_t kMostLabels = 2048;  // beyond it nothing is learned: there is one θ a pair
+  static constexpr std::size_t kMostLabels = 2048;  // with more, nothing is learned: there is one θ per pair
 
   LabelLinks() = default;
   // labels (n, c) of training rows; scores and truth of validation rows; all with unknown labels marked.
@@ -28,13 +29,13 @@ class LabelLinks {
                         MatrixView<const std::int8_t> truth, const Calibration& calibration,
                         std::uint64_t seed);
 
-  bool learned() const { return rows_ > 0; }  // whether validation rows could tell; false in older files
+  bool learned() const { return rows_ > 0; }  // whether there were validation rows to choose w; false in older files
   bool empty() const { return coupling_.empty(); }       // known labels change no score
-  const WeightTrial& chosen() const { return chosen_; }  // and what it gained on the validation rows
-  std::size_t rows() const { return rows_; }             // that it was chosen on
+  const WeightTrial& chosen() const { return chosen_; }  // the weight, and its gain on the validation rows
+  std::size_t rows() const { return rows_; }             // number of validation rows it was chosen on
 
-  // scores (n, c) of the labels that `known` (n, c) does not tell are changed by those that it tells. Const, re-entrant;
-  // the same bits for any number of threads.
+  // Labels that are known in `known` (n, c) change the scores (n, c) of the others, in place. Const, re-entrant; the same
+  // bits for any number of threads.
   void refine(MatrixView<const std::int8_t> known, const Calibration& calibration,
               MatrixView<float> scores) const;
 
@@ -43,7 +44,7 @@ class LabelLinks {
   nlohmann::json about() const;  // {"weight", "gain", "error", "rows"}; null if nothing was learned
 
  private:
-  // What the known labels add to the log-odds (n, c) at weight 1.
+  // What the known labels add to the log-odds (n, c) for w = 1.
   Matrix<float> shifts(MatrixView<const std::int8_t> known, const Calibration& calibration,
                        MatrixView<const float> scores) const;
 

@@ -1,4 +1,4 @@
-// How common each label is among training rows whose labels are known in part.
+// The frequency of each label among training rows whose labels are known in part.
 #pragma once
 
 #include <vector>
@@ -7,7 +7,7 @@
 
 namespace lacuna {
 
-// Per label: of n known labels, k of them positive, (k + q) / (n + 1), where q is the share of all labels together.
+// Per label (k + q) / (n + 1), if k of its n known entries are positive; q is the frequency over all labels.
 std::vector<double> label_shares(const Items& items);
 
 }  // namespace lacuna

@@ -19,13 +19,13 @@ class LogisticRegressions {
   LogisticRegressions(MatrixView<const double> Z, MatrixView<const float> Y,
                       MatrixView<const std::uint8_t> G);
 
-  // From where the last call ended (at first from 0), until the largest gradient of each label is at most `tolerance`
-  // times the number of its known entries, or for `limit` iterations. Returns the iterations.
+  // Continues where the last call ended (at first from 0), until the largest gradient of each label is at most
+  // `tolerance` times the number of its known entries, or for `limit` iterations. Returns the number of iterations.
   int solve(double lambda, double tolerance, int limit);
 
   const Matrix<double>& weights() const { return W_; }  // (p, c)
   const Matrix<double>& bias() const { return b_; }     // (1, c)
-  // Of the last solve: for each label the largest entry of its gradient, by known entries.
+  // After the last solve: for each label the largest entry of its gradient, divided by its number of known entries.
   const Matrix<double>& slopes() const { return slopes_; }  // (1, c)
 
  private:

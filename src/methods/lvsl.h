@@ -1,12 +1,12 @@
-// LVSL: view-specific labels. Each view has labels P_v of its own, near its kernel machine, smooth on its
-// neighbour graph and near ỸC, the labels after a low-rank correlation.
+// LVSL: view-specific labels. Each view has labels P_v of its own. They are close to its kernel machine, smooth on its
+// neighbour graph, and close to ỸC, the labels after a low-rank correlation.
 //
 //   Σ_v θ_v[ ½|K_v W_v - P_v|² + ½λ3 tr(P_vᵀL_vP_v) ] + ½λ1 Σ_v tr(W_vᵀK_vW_v) + ½λ4 Σ_v |P_v - ỸC|² +
 //   λ5|C|_* with the weights θ_v (sum 1) in closed form, spread by λ2
 //
 // The kernel is used as Φ_vΦ_vᵀ on landmarks (methods/kernels.h): with w = ΦᵀW the machine is w = (θΦᵀΦ +
-// λ1)⁻¹θΦᵀP. All distinct rows of a view are landmarks while they are at most `landmarks`; the kernel is
-// exact then. Filled rows are all alike and count once. Memory: 8 n L bytes per view.
+// λ1)⁻¹θΦᵀP. If a view has at most `landmarks` distinct rows, all of them are landmarks, and the kernel is exact.
+// Filled rows are all equal and count once. Memory: 8 n L bytes per view.
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,4 @@
-// One fit of an ensemble's member: what it sees of the surroundings of the whole, and of the items.
+// One fit of a member of an ensemble: its part of the context and of the items.
 #pragma once
 
 #include <optional>
@@ -11,7 +11,7 @@
 
 namespace lacuna {
 
-// Fit `number` of `count`; a snapshot of it is wrapped into one of the whole.
+// Fit `number` of `count`; its snapshots are wrapped into snapshots of the ensemble.
 class MemberContext final : public FitContext {
  public:
   using Wrap = FunctionRef<void(Tensors&, FunctionRef<void(Tensors&)>)>;
@@ -46,7 +46,7 @@ class MemberContext final : public FitContext {
   Wrap wrap_;
 };
 
-// Some rows of the items in one form, with their labels; Q where there is some.
+// Some rows of the items in one preparation (form), with their labels, and Q if there is any.
 Items member_rows(const Items& items, std::size_t form, const SharedMatrix<float>& Q,
                   std::span<const std::uint32_t> rows);
 // All of them.

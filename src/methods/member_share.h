@@ -1,4 +1,4 @@
-// The members of an ensemble as work that several processes share.
+// The members of an ensemble, divided among several processes.
 #pragma once
 
 #include <cstddef>
@@ -12,17 +12,17 @@ class MemberShare {
  public:
   virtual ~MemberShare() = default;
   virtual bool done(std::size_t member) const = 0;
-  // Whether this process should train it now: no other process does.
+  // Whether this process should train it now, because no other process does.
   virtual bool take(std::size_t member) = 0;
-  virtual void keep(std::size_t member, const Tensors& state) = 0;  // and gives it back
-  virtual Tensors read(std::size_t member) const = 0;               // of one that is done
-  virtual void wait() = 0;                                          // a moment, for those that others learn
+  virtual void keep(std::size_t member, const Tensors& state) = 0;  // stores a trained member and releases its claim
+  virtual Tensors read(std::size_t member) const = 0;               // a member that is done
+  virtual void wait() = 0;                                          // a moment, for members that others train
 };
 
-// Surroundings of a fit that may share its members. Methods that are no ensembles do not ask.
+// The context of a fit that may share its members. Only ensembles use it.
 class SharedFit : public FitContext {
  public:
-  virtual MemberShare* shared_members() = 0;  // null: this process learns them all
+  virtual MemberShare* shared_members() = 0;  // null: this process trains all of them
 };
 
 }  // namespace lacuna

@@ -1,4 +1,4 @@
-// The class behind methods/ensemble.h: ensemble.cc uses and stores members, ensemble_fit.cc fits them.
+// The class behind methods/ensemble.h. ensemble.cc predicts with members and stores them, ensemble_fit.cc fits them.
 #pragma once
 
 #include <limits>
@@ -40,7 +40,7 @@ class Ensemble final : public Method, public MemoryHolder {
   bool uses_form(std::size_t form) const;
 
  private:
-  // One fit of the whole work, on all training rows or without a part of them.
+  // One of all fits: of a member, on all training rows or without one part of them.
   static constexpr std::uint32_t kWhole = std::numeric_limits<std::uint32_t>::max();
   struct Fit {
     std::size_t member = 0;  // of the specs
@@ -79,26 +79,26 @@ class Ensemble final : public Method, public MemoryHolder {
   std::vector<MemberSpec> specs_;
   std::optional<Choosing> choosing_;
   std::size_t teachers_ = 0;
-  std::vector<std::unique_ptr<Method>> members_;  // those that are there
-  std::vector<std::size_t> which_;                // and whose specs they have
+  std::vector<std::unique_ptr<Method>> members_;  // those in the model
+  std::vector<std::size_t> which_;                // the position of each one's spec
   Blend blend_;
   nlohmann::json choice_;
 
-  // While fitting.
+  // Used during a fit.
   std::vector<Fit> fits_;
   std::vector<std::uint32_t> parts_;  // of the training rows; empty: no fits on parts
   std::vector<Matrix<float>>
-      crossed_;  // of each spec: values of each training row by the fit that did not see it
+      crossed_;  // per spec: the values of each training row, by the fit that did not learn from it
   bool all_crossed_ = false;
-  std::vector<std::string> left_out_;  // of each spec: why, or empty
-  std::optional<Error> failure_;       // the first
-  nlohmann::json selected_;            // of each spec: what its fit selected, or null
+  std::vector<std::string> left_out_;  // per spec: why it was left out, or empty
+  std::optional<Error> failure_;       // the first error
+  nlohmann::json selected_;            // per spec: what its fit selected, or null
   SharedMatrix<float> Q_;              // mean score of the teachers so far
 };
 
 constexpr const char* kEnsembleState = "ensemble";  // key of our part of a file's metadata
 ItemShape shape_of(const Items& items);
-// The part of a file that is one member's; entry k of the stored metadata is its own.
+// The part of a file that belongs to one member; entry k of the stored metadata is its metadata.
 Tensors member_file(const Tensors& file, const std::string& name, const nlohmann::json& saved, std::size_t k);
 
 }  // namespace lacuna

@@ -27,13 +27,13 @@ class TwoChannelMethod : public NetworkMethod, public ChannelReader {
   MtdOptions network_options_;
 };
 
-// One with all of the network's settings, and presets.
+// A network method with all of the network's settings, and presets.
 class PresetNetwork : public TwoChannelMethod {
  public:
   void declare(Options& options) override;
 
  protected:
-  // Every setting at the network's own default, then those of the preset.
+  // Sets every setting to the network's default, then applies those of the preset.
   void put_in_place(const std::string& preset, const std::vector<Setting>& settings, PrepareOptions& prepare);
 };
 
@@ -54,7 +54,7 @@ class Lacuna final : public PresetNetwork, public MemoryHolder {
   std::vector<MemberPlan> plan(const std::string& preset, std::size_t members) const override;
   bool chooses(const std::string& preset) const override;
   std::vector<bool> views_read(const ItemShape&, const Ranks&) const override {
-    return {};  // what the memory is made of needs all of them
+    return {};  // the memory of training rows needs all of them
   }
   void fit(const Items& train, const Items& val, FitContext& context) override;
   nlohmann::json selected() const override;  // {"epoch", "memory": its weight}
@@ -66,7 +66,7 @@ class Lacuna final : public PresetNetwork, public MemoryHolder {
 
  private:
   MemoryOptions memory_options_;
-  RowMemory memory_;  // empty: the network speaks alone
+  RowMemory memory_;  // empty: only the network predicts
 };
 
 }  // namespace lacuna

@@ -26,9 +26,9 @@ class NetworkMethod : public Method {
 
  protected:
   virtual std::unique_ptr<Network> make_network(const NetworkShape& shape, std::uint64_t seed) const = 0;
-  const Network* network() const { return network_.get(); }  // there from the start of fit on
+  const Network* network() const { return network_.get(); }  // exists from the start of fit on
   void declare_precision(Options& options);
-  Precision precision() const { return used_; }  // of the network that is being made
+  Precision precision() const { return used_; }  // the resolved precision of the network
 
   TrainOptions train_options_;
   std::string precision_ = "auto";  // auto, f32, bf16
@@ -40,7 +40,7 @@ class NetworkMethod : public Method {
   Precision used_ = Precision::f32;
   std::unique_ptr<Network> network_;
   std::int64_t kept_epoch_ = 0;           // after fit()
-  std::uint64_t trained_parameters_ = 0;  // after fit(): those that only training needs included
+  std::uint64_t trained_parameters_ = 0;  // after fit(): including those that only training needs
 };
 
 }  // namespace lacuna

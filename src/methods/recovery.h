@@ -1,19 +1,19 @@
-// The missing views of an item from those it has, in the columns of the data, with standard deviations.
+// Reconstructs the missing views of an item from its other views, in the columns of the data, with standard deviations.
 //
-//   1. Views are prepared (root-pca, a preparation of its own) and explained by common factors (methods/factors.h).
-//   2. The factors of an item, estimated from the views it has, and their coordinates in a Gaussian kernel
-//      (data/kernel_map.h) are its features, whatever its views are.
-//   3. Of each view a ridge regression decodes the features into the view's own columns: nothing of the preparation has
-//      to be inverted, and what it leaves out is part of the stated error. Of fewer than 1,000 rows a second regression
-//      reads the prepared views themselves, zeros where one is missing: few rows allow few factors, and much in a view
-//      is outside of them.
+//   1. Views are prepared (root-pca, whatever the method uses) and explained by common factors (methods/factors.h).
+//   2. The features of an item are its factors, estimated from the views it has, and their coordinates in a Gaussian
+//      kernel (data/kernel_map.h).
+//   3. A ridge regression per view decodes the features into the view's own columns. So the preparation need not be
+//      inverted, and what it discards is part of the stated error. With fewer than 1,000 rows a second regression reads
+//      the prepared views directly, with zeros for missing ones: few rows allow only few factors, which miss much of a
+//      view.
 //
-// The number of factors, the penalties and the shares of both regressions are chosen, and the deviations are measured, on
-// views that were hidden from rows which the fit did not see (three parts in turn, eight of fewer than 1,000 rows). A
-// deviation times 1.645 is half of an interval that held 91 % of those hidden values, so that it holds 90 % of new ones: of
-// each column, wider for items whose views say less.
+// The number of factors, the penalties and the shares of both regressions are chosen by cross-validation on hidden views
+// (three parts, or eight with fewer than 1,000 rows), and the deviations are measured there. A deviation times 1.645 is
+// half of an interval that contained 91 % of these hidden values, so that it contains 90 % of new ones. It is chosen per
+// column, and is larger for items whose views determine the factors less.
 //
-// It needs no labels and no network: every method can keep one (Model, --keep-decoders).
+// It needs neither labels nor a network, so every method can have one (Model, --keep-decoders).
 #pragma once
 
 #include <cstdint>
@@ -30,7 +30,7 @@
 
 namespace lacuna {
 
-// Of the rows of a selection, views in the model's order.
+// The result for the rows of a selection, with views in the model's order.
 struct RecoveredViews {
   Matrix<std::uint8_t> there;                     // (n, m): the item has the view
   std::vector<std::uint8_t> any;                  // (n): it has a view at all; otherwise nothing is recovered
@@ -45,19 +45,19 @@ class Recovery {
   static constexpr std::size_t kBlock = 256;               // rows that are recovered together
   static constexpr double kMostBytes = double(1u << 30) * 2;  // of decoders
 
-  // From observed views alone. Exit::data where no view can be told from another. Deterministic in seed.
+  // Uses observed views only. Exit::data if no view can be predicted from another. Deterministic in seed.
   static Recovery fit(const Selection& rows, std::uint64_t seed);
   bool empty() const { return decoders_.empty(); }
 
-  // `source` as in Preparation::apply. Const, re-entrant; what a row gets does not depend on the others.
+  // `source` as in Preparation::apply. Const, re-entrant; the result for a row does not depend on other rows.
   RecoveredViews recover(const Selection& rows, const std::vector<int>& source) const;
 
-  // {"factors", "rows", "views": [{"name", "error", "coverage", "rows"}]}; error: of hidden views, relative to their
-  // columns' means; null where the view could not be learned and the means stand for it. Null if empty.
+  // {"factors", "rows", "views": [{"name", "error", "coverage", "rows"}]}. The error is that of hidden views relative to
+  // predicting column means; null if the view could not be learned and is filled with its means. Null if empty.
   nlohmann::json about() const;
 
   void save(Tensors& file) const;
-  // Empty if the file has none. `columns`: d_v of the model. What does not fit is Exit::data.
+  // Empty if the file has none. `columns`: d_v of the model. A mismatch is Exit::data.
   static Recovery load(const Tensors& file, const std::vector<std::size_t>& columns);
 
  private:

@@ -1,7 +1,8 @@
-// Learning twice (the setting `all-rows`): rows that are held out for selection teach nothing, and where few rows have labels
-// that is a loss. So a first fit selects on them as ever: the epoch, the weight of a memory, candidates, thresholds,
-// calibration. A second fit does the same on training and validation rows together, and is what predicts. What was
-// measured on the validation rows is measured of the first fit; nothing is left to measure the second one by.
+// Learning from all rows (the setting `all-rows`). A model learns nothing from rows that are held out for selection,
+// which is a loss if few rows have labels. So there are two fits. The first one selects on held-out rows as usual: the
+// epoch, the weight of a memory, candidates, thresholds, calibration. The second one applies these to training and
+// validation rows together, and predicts. Figures of the validation rows are those of the first fit; no rows are left to
+// measure the second.
 #pragma once
 
 #include <nlohmann/json.hpp>
@@ -13,7 +14,7 @@
 
 namespace lacuna {
 
-// Of a checkpoint that was written within the second fit: all that the first one left.
+// What a checkpoint of the second fit stores of the first one.
 struct FirstFit {
   Tensors model;            // its file
   nlohmann::json selected;  // Method::selected()
@@ -24,18 +25,19 @@ struct FirstFit {
   void save(Tensors& checkpoint) const;  // tensors are borrowed or owned as they are here; the scores are copied
 };
 
-// The training rows and, as these have them, the validation rows: with the gaps of the fold in their labels. Exit::usage
-// where they are not of the same data.
+// Training and validation rows together; labels that the fold hides are hidden in both. Exit::usage if they belong to
+// different data.
 Selection rows_of_both(const Selection& train, const Selection& val);
 
-// One of the two fits, as it is seen by a method; `fill` makes a checkpoint of both from the state of the second.
+// The context of one of the two fits, as the method sees it. `fill` makes a checkpoint of both from the state of the
+// second.
 class PassContext final : public FitContext {
  public:
   using Fill = FunctionRef<void(Tensors&, Tensors)>;
   explicit PassContext(FitContext& outer);  // the first
   PassContext(FitContext& outer, const nlohmann::json& selected, const Tensors* state, Fill fill);
 
-  // By its surroundings, before its time.
+  // Whether the fit was stopped from outside.
   bool ended() const { return ended_; }
 
   void before_training(std::uint64_t snapshot_bytes, std::uint64_t model_bytes) override;

@@ -1,4 +1,4 @@
-// Ridge regression Y ≈ A B of many columns at once, from sums over rows: rows come in blocks and are forgotten. The
+// Ridge regression Y ≈ A B of many columns at once, from sums over rows: rows come in blocks and are not stored. The
 // error on other rows follows from their sums, for any number of penalties at the cost of one decomposition.
 //   A (n, p)  features     Y (n, d)  targets     B (p, d) = (AᵀA + λI)⁻¹ AᵀY
 #pragma once
@@ -18,7 +18,7 @@ class RidgeSums {
 
   // λ as a multiple of the mean of the diagonal of AᵀA.
   Matrix<float> solve(double penalty) const;
-  // Σ (y - ŷ)² over the rows of `held`, one for each penalty.
+  // Σ (y - ŷ)² over the rows of `held`, one value per penalty.
   std::vector<double> errors(const RidgeSums& held, const std::vector<double>& penalties) const;
 
  private:

@@ -1,16 +1,16 @@
-// A memory of the training rows, beside a network. After training, an item looks at the training rows in the space
-// that the classifier reads (nn/network.h), and those near it vote for their labels:
+// The memory of training rows, in addition to a network. In prediction, training rows that are close to an item in the
+// space that the classifier reads (nn/network.h) vote for their labels:
 //   r = max(0, z) / |max(0, z)|           directions of fused vectors
-//   k_j = exp(τ (r·r_j - max_i r·r_i))    how near row j is, beside the nearest; τ is --memory-sharpness
+//   k_j = exp(τ (r·r_j - max_i r·r_i))    closeness of row j, relative to the nearest row; τ is --memory-sharpness
 //   v = (Σ_j k_j t_j + π) / (Σ_j k_j + 1)
 //   logit ← (logit + w logit(v)) / (1 + w)
-// Rows of which a label is known vote. t_j are the labels of row j: known ones as they are, unknown ones by the
-// network's own probability. π are the labels' shares in training, which count as one more row, as near as the nearest.
-// Models of older versions have 1 instead of the maximum, and .3 π. Dividing by 1 + w changes no order and keeps a score
-// a probability; with w = 0 the network speaks alone.
+// Only rows with a known label vote. t_j are the labels of row j; an unknown one is the network's own probability. π are
+// the labels' frequencies in training, which count as one more row, as close as the nearest. Models of older versions
+// have 1 instead of the maximum, and .3 π. Dividing by 1 + w changes no order and keeps a score a probability; with
+// w = 0 only the network counts.
 //
-// The weight w (`--memory auto`) is chosen on validation rows by the rule of methods/weight_choice.h. Where w is 0
-// nothing is kept.
+// The weight w (`--memory auto`) is chosen on validation rows by the rule of methods/weight_choice.h. If w is 0, no rows
+// are stored.
 #pragma once
 
 #include <cstdint>
@@ -30,23 +30,23 @@
 namespace lacuna {
 
 struct MemoryOptions {
-  std::string use = "off";    // auto: weight by validation; off; or the weight itself
+  std::string use = "off";    // auto: the weight is chosen on validation rows; off; or the weight itself
   double sharpness = 25;      // τ
   std::int64_t rows = 20000;  // kept at most
 
   void declare(Options& options);
-  // The weight that is asked for; none: to be chosen. Exit::usage for what is no weight.
+  // The requested weight; none if it is to be chosen. Exit::usage if it is not a weight.
   std::optional<double> weight() const;
-  // What the memory takes in a model file at most, for this many training rows, fused columns and labels.
+  // The maximum number of bytes in a model file, for this many training rows, fused columns and labels.
   std::uint64_t bytes(std::size_t training_rows, std::size_t size, std::size_t labels) const;
 };
 
-// All weights that are tried, 0 first; logits and votes (n, c), truth with unknown labels marked.
+// The results of all weights that are tried, 0 first. logits and votes (n, c); truth with unknown labels marked.
 std::vector<WeightTrial> try_memory_weights(MatrixView<const float> logits, MatrixView<const float> votes,
                                             MatrixView<const std::int8_t> truth);
 
-// Methods that keep training rows: {"rows", "sharpness", "weight"}, of an ensemble a list with one entry per member;
-// null where none are kept.
+// A method that stores training rows: {"rows", "sharpness", "weight"}, for an ensemble a list with one entry per member;
+// null if none are stored.
 class MemoryHolder {
  public:
   virtual ~MemoryHolder() = default;
@@ -61,8 +61,8 @@ class RowMemory {
   static constexpr float kShortest = 1e-12f;  // a vector that is shorter has no direction
 
   RowMemory() = default;
-  // Of a network that is settled. Above options.rows a random part of the rows is kept, drawn by context.seed, and
-  // remarked on.
+  // For a trained network. If there are more than options.rows rows, a random part is kept, drawn by context.seed, with
+  // a remark.
   static RowMemory fit(const Network& network, const Items& train, const Items& val,
                        const MemoryOptions& options, Precision precision, FitContext& context);
 
@@ -70,8 +70,8 @@ class RowMemory {
   std::size_t rows() const { return rows_.rows(); }
   double weight() const { return static_cast<double>(weight_); }
 
-  // The log-odds (k, c) that the rows vote for, and logits (k, c) joined with them. Const, re-entrant; the same bits
-  // for any number of threads.
+  // The votes as log-odds (k, c), and logits (k, c) combined with them. Const, re-entrant; the same bits for any number of
+  // threads.
   void vote(MatrixView<const float> Z, MatrixView<float> votes) const;
   void join(MatrixView<const float> Z, MatrixView<float> logits) const;
 

@@ -1,6 +1,6 @@
-// What each view of a model is good for, on rows with known labels: how much it moves each tag (mean absolute Shapley
-// value), what the tag loses without it, how accurate the model is with the views that items really have, and with one
-// view alone. Intervals are percentiles of resampled rows (data/bootstrap.h).
+// What each view of a model contributes, on rows with known labels: its effect on each tag (mean absolute Shapley
+// value), the AP that a tag loses without it, and the model's accuracy with the views that items really have and with
+// each view alone. Intervals are percentiles of resampled rows (data/bootstrap.h).
 #pragma once
 
 #include <nlohmann/json.hpp>
@@ -19,10 +19,10 @@ struct Estimate {
 
 struct ViewImportance {
   std::string view;
-  std::size_t items = 0;  // that have the view; all figures are of these
+  std::size_t items = 0;  // items that have the view; all figures are about these
   Estimate effect;        // mean |Shapley value| over items and labels
-  Estimate ap_loss;       // AP (mean over items) with all their views, less AP without this one
-  // One per label: mean |Shapley value|; AP of the label (over items) with all views, less AP without this one.
+  Estimate ap_loss;       // AP (mean over items) with all their views, minus AP without this one
+  // One per label: mean |Shapley value|; AP of the label (over items) with all views, minus AP without this one.
   std::vector<Estimate> label_effect, label_ap_loss;
 };
 
@@ -37,11 +37,11 @@ struct ViewSummary {
   std::size_t items = 0;  // with a view and a known label
   std::size_t resamples = 0;
   std::string unit;  // of effects: log-odds, probability (calibrated) or score
-  std::string base;  // where they begin: prior or model
+  std::string base;  // the base of the explanations: prior or model
   Estimate ap;
   std::vector<std::string> label_names;
   std::vector<ViewImportance> views;
-  std::vector<ViewPattern> patterns;  // as items have them, most frequent first
+  std::vector<ViewPattern> patterns;  // the sets of views that items have, most frequent first
   std::vector<ViewPattern> alone;     // each view alone, on all items that have it
 };
 
