@@ -38,9 +38,9 @@ class MappedFile {
 std::string read_text(const std::string& path, std::size_t limit = std::size_t{1} << 30);
 
 // Writes to a temporary file next to `path`; commit() flushes it to disk and renames it over `path`. Without commit the
-// old file is unchanged and the temporary file is removed. Errors (disk full, no permission) are Exit::failed. If `path`
-// is a link, the file that it points to is replaced. Pipes and devices are written to directly; a folder, or a file
-// that protect_inputs() protects, is Exit::usage.
+// old file is unchanged and the temporary file is removed. Errors (disk full, no permission) are Exit::failed. If
+// `path` is a link, the file that it points to is replaced. Pipes and devices are written to directly; a folder, or a
+// file that protect_inputs() protects, is Exit::usage.
 class AtomicFile {
  public:
   explicit AtomicFile(std::string path);

@@ -1,5 +1,5 @@
-// Makes this process one of several ranks (base/ranks.h), by liblacuna_mpi.so, which is loaded if mpirun has started the
-// program. So one program serves machines with and without MPI.
+// Makes this process one of several ranks (base/ranks.h), by liblacuna_mpi.so, which is loaded if mpirun has started
+// the program. So one program serves machines with and without MPI.
 #pragma once
 
 #include "base/ranks.h"

@@ -51,8 +51,8 @@ class Option {
   Option& common();                                      // in a group: the short help shows it too
   Option& suggest(std::vector<std::string> values);      // named by help and completion; others are allowed
   Option& tunable(std::vector<std::string> candidates);  // values that `lacuna tune` tries
-  // On the command line it is an error without the other option (needs), or together with it (excludes), because it would
-  // have no effect.
+  // On the command line it is an error without the other option (needs), or together with it (excludes), because it
+  // would have no effect.
   Option& needs(std::string other);
   Option& excludes(std::string other);
 

@@ -1,5 +1,5 @@
-// Instructions of the processor that files outside the engines need. Except for ops/ and cuda/, no other file may name an
-// instruction (tests/test_modules.cc).
+// Instructions of the processor that files outside the engines need. Except for ops/ and cuda/, no other file may name
+// an instruction (tests/test_modules.cc).
 #pragma once
 
 #include <xmmintrin.h>

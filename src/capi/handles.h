@@ -1,4 +1,4 @@
-// What stands behind the handles of lacuna.h, and the one place where exceptions become errors.
+// The types behind the handles of lacuna.h, and the one place where exceptions become errors.
 #pragma once
 
 #include <lacuna.h>
@@ -60,7 +60,7 @@ T& need(T* pointer, const char* name) {
   if (pointer == nullptr) fail(Exit::usage, "the argument '{}' is NULL", name);
   return *pointer;
 }
-// Nothing is known: a row of a view that is missing, the scores of an item without any view.
+// The row of a missing view, or the scores of an item without any view.
 template <class T>
 bool all_nan(std::span<const T> row) {
   for (const T x : row)

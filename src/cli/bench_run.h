@@ -13,12 +13,12 @@
 
 namespace lacuna::cli {
 
-// The first signal lets the running cell reach the end of its epoch; the second one kills.
+// The first signal lets the running cell finish its epoch; the second one ends the process.
 void catch_bench_signals();
-int interrupted_code();  // by the signal that was caught
+int interrupted_code();  // the exit code of the caught signal
 
-// One line that is rewritten on a terminal; elsewhere plain lines for finished cells, and a sign of life from
-// inside a long one.
+// One line that is rewritten on a terminal; elsewhere plain lines for finished cells, and now and then one from a long
+// running cell.
 class BenchDisplay {
  public:
   ~BenchDisplay() { clear(); }
@@ -40,7 +40,7 @@ class BenchDisplay {
 
  private:
   static constexpr double kSignOfLife =
-      30;  // seconds without a line after which a log gets one from inside a cell
+      30;  // seconds without a line after which a log gets one about the running cell
   bool terminal_ = isatty(STDERR_FILENO) == 1, drawn_ = false;
   Stopwatch quiet_;
   std::string last_;

@@ -9,7 +9,7 @@
 
 namespace lacuna::cli {
 
-// For people; "" where nearly every row with a known label has a positive one.
+// Texts; "" if nearly every row with a known label has a positive one.
 std::string ceiling_line(MatrixView<const std::int8_t> truth);      // after the metrics on a terminal
 std::string ceiling_sentence(MatrixView<const std::int8_t> truth);  // within a text
 

@@ -9,8 +9,8 @@
 
 namespace lacuna::cli {
 
-// What a verb declares, thrown by parse_or_help when it is asked for. Its options are for reading only: the members
-// that they point to are gone.
+// What a verb declares, thrown by parse_or_help if --help is given. Its options are for reading only: the members that
+// they point to no longer exist.
 struct Declaration {
   Options options;
   std::string verb, about, examples;
@@ -18,8 +18,8 @@ struct Declaration {
 
   std::string usage() const;  // "lacuna train DATA --out MODEL [options]"
 };
-// Of a verb after some arguments, which may choose among its options (--method). Falls back to none where they are
-// wrong.
+// The declaration of a verb after some arguments, which may choose among its options (--method). Invalid arguments are
+// ignored.
 Declaration declaration(const Verb& verb, const Arguments& arguments = {});
 
 std::string help_text(const Declaration& verb, std::size_t width);
@@ -29,8 +29,8 @@ std::string man_page(const Declaration& verb, const std::string& summary);  // t
 std::string man_overview();
 std::string man_name(const std::string& verb);  // "lacuna-data-inspect"
 
-// What could stand at the place of the last word, one per line, behind a tab what it is. Nothing where a file or a value
-// of the user's own belongs.
+// Completions of the last word, one per line, each followed by a tab and its description. Empty if a file or a free
+// value belongs there.
 std::string completions(const Arguments& words);
 
 }  // namespace lacuna::cli

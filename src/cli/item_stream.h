@@ -14,9 +14,9 @@
 
 namespace lacuna::cli {
 
-// Whether DATA is lines that come in, not a data set.
+// Whether DATA is a stream of lines, not a data set.
 bool is_item_stream(const std::string& path, const std::string& from);
-// Exit::usage where a file's name says another format than --from; `flag` is what the verb calls that option.
+// Exit::usage if the extension of a file contradicts --from; `flag` is the verb's name of that option.
 void check_named_format(const std::string& path, const std::string& from, const char* flag);
 // The options about reading that were given, by name.
 std::vector<std::string> given_to_read(const Options& options);
@@ -26,10 +26,10 @@ class ItemStream {
   struct Settings {
     std::string path;                // - is standard input
     ReadOptions read;                // format (auto, jsonl, csv, tsv), header, id_column, empty
-    std::vector<std::string> given;  // of them, those that the user named: what has no effect here is Exit::usage
+    std::vector<std::string> given;  // those that the user gave: one without effect here is Exit::usage
     bool strict = false;             // the first bad line ends the stream
     bool quiet = false;              // do not say on stderr how columns were matched
-    bool labels = false;             // items may tell labels of themselves; lines of JSON only (Exit::usage)
+    bool labels = false;             // items may state labels; JSON lines only (Exit::usage)
   };
   ItemStream(Settings settings, const Model& model);
   ~ItemStream();
@@ -39,7 +39,7 @@ class ItemStream {
   const std::string& name() const { return name_; }  // for messages
   const std::string& format() const { return format_; }  // jsonl, csv or tsv
 
-  // Waits for lines and takes those that are there; false at the end. Items without an id are named by their position.
+  // Waits for lines and takes those available; false at the end. Items without an id are named by their position.
   bool next();
   std::size_t size() const { return lines_.size(); }  // of this block; bad lines are in it, as rows without views
   const ItemBlock& block() const { return block_; }
@@ -52,7 +52,7 @@ class ItemStream {
   std::size_t items() const { return items_; }
   std::size_t without_view() const { return without_view_; }
   std::size_t bad_lines() const { return bad_lines_; }
-  // Where a strict stream ended: "line 7: what was wrong"; empty if it did not.
+  // Why a strict stream ended: "line 7: the error"; empty if it did not.
   const std::string& broken() const { return broken_; }
   // Exit::data if there were lines and none of them was an item.
   void check_any() const;

@@ -11,8 +11,8 @@ namespace lacuna::cli {
 
 class KnownLabels {
  public:
-  // Labels are matched by name. Exit::mismatch if the data has none that the model knows; labels that the model does not
-  // know are ignored, with a note. The selection must outlive this.
+  // Labels are matched by name. Exit::mismatch if the data has none that the model knows; labels that the model does
+  // not know are ignored, with a note. The selection must outlive this.
   KnownLabels(const Selection& selection, const Model& model, const std::string& path);
 
   const std::vector<std::string>& notes() const { return notes_; }
@@ -26,8 +26,7 @@ class KnownLabels {
   std::vector<std::string> notes_;
 };
 
-// Exit::mismatch unless the model could learn what known labels are worth; a note where they turned out to be worth
-// nothing.
+// Exit::mismatch unless the model has learned how known labels inform others; a note if they did not help beyond noise.
 std::vector<std::string> check_label_links(const Model& model, const std::string& path);
 
 }  // namespace lacuna::cli

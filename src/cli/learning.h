@@ -43,7 +43,7 @@ std::vector<std::pair<std::string, std::string>> settings(const std::vector<std:
 
 LearningRows rows_to_learn(const LearningFlags& flags, const Source& source);
 
-// By name, all that decides what is learned: method, settings, seed, hashes of data and folds.
+// Everything that determines the result, by name: method, settings, seed, hashes of data and folds.
 nlohmann::json fingerprint(const LearningFlags& flags, const Source& source, Model& model);
 // "epochs was 100 and is 50; ...", the first few differences of two fingerprints.
 std::string differences(const nlohmann::json& was, const nlohmann::json& is);

@@ -1,4 +1,4 @@
-// The flags that say which part of the machine a verb uses, declared once for all verbs.
+// The flags for threads and device, declared once for all verbs.
 #pragma once
 
 #include <string>

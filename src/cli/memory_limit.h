@@ -21,16 +21,16 @@ struct MemoryFlags {
   std::uint64_t bytes() const;  // Exit::usage for what is no size; 0 if not given
 };
 
-// What is written beside a model meanwhile.
+// The folder that is written next to a model during training.
 inline constexpr const char* kPreparedEnding = ".prepared";
 
-// Throws Exit::usage unless the views lie in files that can be read in passes, and sparse ones, which are prepared in
-// memory, are small beside the limit.
+// Throws Exit::usage unless the views lie in files that can be read in passes, and sparse views, which are prepared in
+// memory, are small compared with the limit.
 void check_in_files(const Dataset& data, const std::string& path, std::uint64_t limit);
 
-// From here on memory that is not part of a mapped file is refused beyond this many bytes.
+// From now on the system refuses memory beyond this many bytes, mapped files excepted.
 void limit_memory(std::uint64_t bytes);
-// After such a refusal: says what was in use, and what is allowed.
+// After such a refusal: fails with the memory in use and the limit.
 [[noreturn]] void fail_beyond_limit(std::uint64_t bytes);
 
 }  // namespace lacuna::cli

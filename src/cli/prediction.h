@@ -27,23 +27,23 @@ struct PredictFlags {
   std::string decider;               // --threshold or --labels-by, if one was given
 
   void declare(Options& options);
-  bool from_stream() const;  // DATA is lines that come in, not a data set
+  bool from_stream() const;  // DATA is a stream of lines, not a data set
 };
 
-// A model file for a verb; a file that is none says so, and, where DATA follows, that the arguments may be swapped.
+// Loads a model file for a verb. The error for another file suggests, if DATA follows, that the arguments are swapped.
 Model load_model(const std::string& path, const std::string& precision = "model", bool before_data = true);
 
-// How predictions are written as text; `lines_in` is the format of the input ("jsonl", "csv", "tsv") or empty. Exit::usage
-// if a decision rule was given but no decision is written.
+// How predictions are written as text; `lines_in` is the format of the input ("jsonl", "csv", "tsv") or empty.
+// Exit::usage if a decision rule was given but no decision is written.
 PredictionStyle prediction_style(const PredictFlags& flags, const std::string& lines_in);
 
-// Raw scores of a block to what is shown of them.
+// Turns the raw scores of a block into the output.
 class Shown {
  public:
   Shown(const PredictFlags& flags, const Model& model, bool decisions)
       : flags_(flags), model_(model), decisions_(decisions) {}
-  // `known` (k, c), or empty: labels that the items tell of themselves. They are shown as they are, 1 or 0, and change the
-  // scores of the others.
+  // `known` (k, c), or empty: labels that the items state. They are written unchanged, 1 or 0, and change the scores of
+  // the others.
   void set(MatrixView<const float> raw, Matrix<std::int8_t> known = {});
   const Matrix<std::int8_t>& known() const { return known_; }
   Matrix<float>& values() { return values_; }                       // scores, or calibrated probabilities
@@ -58,9 +58,9 @@ class Shown {
   Matrix<std::int8_t> known_;
 };
 
-// What happened, for stderr or --json.
+// The summary of a run, for stderr or --json.
 struct PredictTally {
-  std::size_t items = 0, without_view = 0, bad_lines = 0, known = 0;  // known: items that tell labels
+  std::size_t items = 0, without_view = 0, bad_lines = 0, known = 0;  // known: items that state labels
   double seconds = 0;
 };
 PredictTally predict_stream(const PredictFlags& flags, const Model& model);

@@ -13,14 +13,15 @@ namespace lacuna::cli {
 
 constexpr const char* kMpi = "mpi";  // the flag that asks for MPI without mpirun
 
-// Becomes one of several ranks where mpirun has started this process, or --mpi asks for it. Called before anything is
-// said: of several ranks rank 0 alone speaks.
+// Becomes one of several ranks if mpirun has started this process, or with --mpi. Called before any output, because
+// only rank 0 prints.
 Ranks& join_speaking(const Arguments& arguments);
 
-// Ranks of one machine share its processors, and compute there: what `threads` 0 and `device` auto mean among them.
+// The meaning of `threads` 0 and `device` auto for several ranks: those on one machine share its processors, and all
+// use the CPU.
 void share_machine(const Ranks& ranks, int threads, const std::string& device);
 
-// What a rank has sent and waited for, in all and by its kind, and the most memory it has had.
+// What a rank has sent and how long it has waited, in total and by kind, and its peak memory.
 struct Account {
   Ranks::Traffic traffic;
   std::uint64_t peak_bytes = 0;

@@ -21,23 +21,22 @@ struct SourceFlags {
   void declare(Options& options);
 };
 
-// What is written beside the MODEL of --out.
+// The files that are written next to the MODEL of --out.
 inline constexpr const char *kHistoryEnding = ".history.json", *kCheckpointEnding = ".checkpoint";
 
-// What --out and --report name (OUT of verbs that take it without a flag) must not harm any file or folder that
-// other options name, nor each other; so must what is written beside them. Exit::usage. Every verb is checked when its
-// command line is parsed.
+// Exit::usage if writing the outputs (--out, --report, a positional OUT) or the files next to them would damage a file
+// or folder that another option names, or each other. Every verb is checked when its command line is parsed.
 void check_outputs(const Options& options);
 
-// On stderr, one line a note.
+// Prints notes on stderr, one line each.
 void tell(const std::string& path, const std::vector<std::string>& notes);
-void tell_nothing();    // from now on: another rank does
-void tell_as_events();  // from now on as JSON lines, {"event": "note", ...}, among those of the progress
+void tell_nothing();    // from now on no notes: rank 0 prints them
+void tell_as_events();  // from now on as JSON lines, {"event": "note", ...}, like the progress
 // Reads a data set and prints what its reader decided (label names that were found, ignored columns, ...).
 // Empty cells are filled, for verbs that have no model to do it.
 Dataset load_dataset(const std::string& path, const ReadOptions& read);
 
-// A data set and the fold of it that was asked for, with its empty cells left to the model. Does not move: selections point into it.
+// A data set and the requested fold, with empty cells left to the model. Cannot be moved: selections point into it.
 class Source {
  public:
   explicit Source(const SourceFlags& flags);
@@ -49,8 +48,8 @@ class Source {
   const Folds& folds() const { return *folds_; }
   std::size_t fold() const { return fold_; }
   Protocol protocol() const { return protocol_; }
-  // Rows of a part, with the fold's gaps, as the protocol has them. Without folds only `all` exists
-  // (Exit::usage).
+  // Rows of a part, with the fold's gaps, under the protocol. Without folds only `all` exists (otherwise
+  // Exit::usage).
   Selection part(Part part) const;
 
  private:

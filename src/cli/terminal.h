@@ -7,7 +7,7 @@
 
 namespace lacuna::cli {
 
-// Columns of the terminal behind a file descriptor: COLUMNS where it is set, else what the terminal says, else 80.
+// Columns of the terminal of a file descriptor: COLUMNS if it is set, else the terminal's own number, else 80.
 std::size_t terminal_width(int descriptor);
 
 // Cuts a text to this many code points; the last one is then an ellipsis.

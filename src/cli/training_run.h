@@ -1,4 +1,4 @@
-// The surroundings of a fit started from the command line: progress, checkpoints, signals, history.
+// The context of a fit that is started from the command line: progress, checkpoints, signals, history.
 #pragma once
 
 #include <optional>
@@ -23,8 +23,8 @@ struct RunOptions {
 
 class TrainingRun final : public SharedFit {
  public:
-  // `fingerprint` holds all that decides the result, by name: a checkpoint made with another one is refused, and so are
-  // ranks that have another one. Only rank 0 touches files.
+  // `fingerprint` contains everything that determines the result, by name: a checkpoint with a different one is
+  // refused, and so are ranks with a different one. Only rank 0 writes files.
   TrainingRun(const RunOptions& options, std::string model_path, nlohmann::json fingerprint,
               Progress& progress, Ranks& ranks);
   ~TrainingRun() override;
@@ -33,7 +33,7 @@ class TrainingRun final : public SharedFit {
   void after_step(FunctionRef<void(Tensors&)> snapshot) override;
   bool after_epoch(const EpochRecord& record, FunctionRef<void(Tensors&)> snapshot) override;
   void earlier_epoch(const EpochRecord& record) override;
-  // A limit of time is each fit's own, and asked for when it has the turn.
+  // A time limit applies to each fit, so with a limit fits run one after the other.
   std::size_t fits_at_once(double bytes) const override {
     return options_.time_limit > 0 || !ranks_.alone() ? 1 : trainings_at_once(bytes);
   }
@@ -44,8 +44,8 @@ class TrainingRun final : public SharedFit {
   const std::vector<std::string>& remarks() const { return remarks_; }
 
   const nlohmann::json& history() const { return history_; }
-  void catch_signals();      // from here on SIGINT and SIGTERM stop the fit after the step, with a checkpoint
-  void remove_checkpoint();  // the model is saved
+  void catch_signals();      // from now on SIGINT and SIGTERM stop the fit after the step, with a checkpoint
+  void remove_checkpoint();  // after the model is saved
 
  private:
   void read_checkpoint();

@@ -1,6 +1,6 @@
 // The folder of a search, which any number of processes may share:
 //   DIR/trial-HASH.json          a finished trial; HASH is that of its settings
-//   DIR/trial-HASH.safetensors   its model, as long as no better one is known
+//   DIR/trial-HASH.safetensors   its model, until a better one is known
 //   DIR/best.safetensors         the best model
 //   DIR/claims/                  which process works on which trial (experiments/claims.h)
 // The best trial has the best score; ties go to the first in the order of the search. So the result does not depend on
@@ -25,7 +25,7 @@ class TrialFolder {
   // The right to run it, or null if it is done or a live process has it.
   std::unique_ptr<Claim> claim(std::size_t trial) const { return claims_.take(ids_[trial]); }
   void keep(std::size_t trial, const nlohmann::json& result, Model& model);
-  // The best of all trials in the folder, null if there is none; its model is best.safetensors from here on.
+  // The best of all trials in the folder, null if there is none; its model becomes best.safetensors.
   nlohmann::json settle_best() const;
   double score(const nlohmann::json& result) const;  // not a number if it failed
 

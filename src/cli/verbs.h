@@ -18,9 +18,9 @@ struct Verb {
 };
 std::span<const Verb> verbs();
 
-// Parses, or, where --help is among the arguments, throws a Declaration (cli/help.h) of which main makes help.
+// Parses; if --help is among the arguments, throws a Declaration (cli/help.h), from which main makes the help.
 // `about` and `examples` are shown above and below the options.
-struct HelpShown {};  // something was printed instead of the work: the program ends well
+struct HelpShown {};  // something was printed instead of running the verb; the program ends with exit code 0
 void parse_or_help(Options& options, const Arguments& arguments, const std::string& verb,
                    const std::string& about, const std::string& examples);
 

@@ -21,8 +21,7 @@ struct Broken {};  // the other side ended in the middle of a message
 // One end of the socket: buffered, in the machine's own byte order.
 class Channel {
  public:
-  // `most`: no count that arrives is believed if it is larger, so a child gone wild cannot make the parent
-  // allocate.
+  // `most`: larger counts are refused, so that a faulty child cannot make the parent allocate memory.
   Channel(int fd, std::uint64_t most) : fd_(fd), most_(most) {}
 
   void put_bytes(Bytes bytes);

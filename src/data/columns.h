@@ -24,14 +24,14 @@ class Columns {
   struct Match {
     Dataset data;                    // shares what needed no change
     std::vector<int> source;         // of each view of the model: its position in data.views, -1 = absent
-    std::vector<std::string> notes;  // what was decided that a user should know
+    std::vector<std::string> notes;  // decisions that a user should know
   };
-  // Views are matched by name, and the columns of a view by theirs: they are put into the model's order, and a
-  // missing or an unknown one is Exit::mismatch. Where one side has no names, columns are taken in their order.
-  // Empty cells of present instances become the training means.
+  // Views and columns are matched by name: columns are put into the model's order, and a missing or unknown one is
+  // Exit::mismatch. If one side has no names, columns are taken in their order. Empty cells of present instances
+  // become the training means.
   //
-  // A table that was read alone has a view of no name in particular ("features"); it is taken for the view that
-  // the file is named after, or for the only one of the model.
+  // A table that was read alone has a view with a general name ("features"); it is taken for the view that the
+  // file is named after, or for the model's only view.
   Match match(const Dataset& data) const;
   // The same data with empty cells filled.
   Dataset filled(const Dataset& data) const;

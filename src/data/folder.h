@@ -6,7 +6,7 @@
 
 namespace lacuna {
 
-// What was read by this command is not replaced, unless rows are appended to it.
+// Inputs of this command are not replaced, unless rows are appended to them.
 enum class Replaced { no_input, any };
 
 class AtomicFolder {

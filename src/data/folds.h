@@ -29,7 +29,7 @@ struct Folds {
   double train_share = .7, val_share = .15;
   std::vector<Fold> folds;
   std::vector<std::string>
-      ids;  // of the rows; empty where the data had none, or the file is too old to hold them
+      ids;  // of the rows; empty if the data had none, or if the file is too old to contain them
 
   std::size_t train_rows() const;  // ceil(train_share * n)
   std::size_t val_rows() const;    // ceil(val_share * n), at most what is left
@@ -46,7 +46,7 @@ struct MaskOptions {
       "gaps";  // gaps: as the training rows; complete: rows for validation and test keep all views
   std::string scope =
       "all";  // all: exact rates over all rows (the authors' way); part: exact inside each part
-  std::string mechanism = "mcar";  // how instances come to be missing (data/mechanism.h): mcar, mnar, pattern
+  std::string mechanism = "mcar";  // how instances become missing (data/mechanism.h): mcar, mnar, pattern
   double strength = 2;             // of mnar
   std::vector<std::string> patterns;  // "VIEW+VIEW=SHARE"
   void declare(Options& options);
@@ -56,8 +56,8 @@ Folds make_folds(const Dataset& data, const MaskOptions& options);
 Folds read_folds(const std::string& path);  // .npz of ours or the authors' .mat
 void write_folds(const Folds& folds, const std::string& path);
 // Exit::mismatch, with both numbers, if the folds were not made for data of this shape or for these rows. Rows are
-// matched by id, and masks and orders are brought into the data's order. Where one side has no ids, rows can only be
-// taken in order. What was done is returned, for stderr; nothing where both sides agree.
+// matched by id, and masks and orders are brought into the data's order. If one side has no ids, rows are taken in
+// order. Returns a note for stderr; empty if both sides agree.
 std::vector<std::string> check_fit(Folds& folds, const Dataset& data, const std::string& folds_path);
 
 }  // namespace lacuna

@@ -1,5 +1,5 @@
-// The file formats behind read_dataset and write_dataset, one row of a table each (readers.cc). Readers fill name, views,
-// gaps, labels, ids and notes; read_dataset does what is common (label names, the final check).
+// The file formats of read_dataset and write_dataset, one row each of a table in readers.cc. Readers fill name, views,
+// gaps, labels, ids and notes; read_dataset adds what is common (label names, the final check).
 //
 // To add a format: a file with its reader, a declaration and a row in readers.cc, and tests/fuzz/corpus/ENDING/seed.
 #pragma once

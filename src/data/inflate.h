@@ -12,7 +12,7 @@
 
 namespace lacuna {
 
-// Deflate expands by at most 1032 : 1 (a match of 258 bytes in two bits); what claims more is a lie.
+// Deflate expands by at most 1032 : 1 (a match of 258 bytes in two bits); a larger claim is false.
 constexpr std::uint64_t kMostExpansion = 1032;
 
 class Inflate {

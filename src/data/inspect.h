@@ -20,10 +20,10 @@ struct ViewReport {
   double min = 0, median = 0, max = 0;      // the median of a sample of the rows; NaN where there is no value
   double mean = 0, deviation = 0;           // of all values together
   std::uint64_t constant_columns = 0;       // columns that never vary
-  std::uint64_t zero_rows = 0;              // present instances that hold nothing but 0
+  std::uint64_t zero_rows = 0;              // present instances that are all zero
   std::uint64_t non_finite = 0;             // NaN and infinities
   std::size_t bad_row = 0, bad_column = 0;  // the first of them
-  std::string prepare, reason;              // what --prepare auto would take, and why; empty if not finite
+  std::string prepare, reason;              // the choice of --prepare auto, and why; empty if not finite
 };
 
 struct LabelCount {
@@ -44,7 +44,7 @@ struct Report {
   std::uint64_t duplicates = 0;                 // rows that repeat an earlier row in every view
   std::size_t duplicate_of = 0, duplicate = 0;  // the first such pair
   std::vector<std::pair<std::string, std::string>> misspelt;  // ids that may be one: (likely right, likely wrong)
-  std::vector<std::string> advice;              // what will hurt, in plain words
+  std::vector<std::string> advice;              // likely problems, in plain words
 };
 
 Report inspect(const Dataset& data);

@@ -41,13 +41,13 @@ class ItemBlock {
   std::size_t label_index(std::string_view name) const;  // labels().size() if there is none
 
   void clear_row(std::size_t i);  // no id, no view, no known label
-  // The values of a view that item i has; all of them are to be written. What was there is not zeroed.
+  // The values of a view that item i has, to be written by the caller. They are not zeroed.
   std::span<float> put_view(std::size_t i, std::size_t v);
   void drop_view(std::size_t i, std::size_t v) { present_(i, v) = 0; }
   bool has(std::size_t i, std::size_t v) const { return present_(i, v) != 0; }
   bool has_any(std::size_t i) const;
   std::span<const float> values(std::size_t i, std::size_t v) const { return features_[v].row(i); }
-  // Its id; empty = it has none. A number in the input is one in the answer.
+  // Its id; empty = it has none. An id that is a number in the input is a number in the answer.
   const std::string& id(std::size_t i) const { return ids_[i]; }
   bool id_is_number(std::size_t i) const { return numbers_[i] != 0; }
   void set_id(std::size_t i, std::string id, bool number = false) {
@@ -55,7 +55,7 @@ class ItemBlock {
     numbers_[i] = number;
   }
 
-  // 1, 0 or kUnknown, one per label: what item i tells of itself.
+  // The labels that item i states: 1, 0 or kUnknown, one per label.
   std::span<const std::int8_t> known(std::size_t i) const { return known_.row(i); }
   void set_label(std::size_t i, std::size_t label, std::int8_t value) { known_(i, label) = value; }
 

@@ -21,8 +21,8 @@ namespace lacuna {
 
 struct Items;
 
-// Items in the memory of a device. Made when first asked for, kept as long as the items live, which must not
-// change from then on; a copy of items has none.
+// Items in the memory of a device. Made on first use and kept for the lifetime of the items, which must not change
+// afterwards; a copy of items has none.
 class ItemsAway {
  public:
   struct Copy {
@@ -48,12 +48,12 @@ class ItemsAway {
   mutable std::map<int, Copy> copies_;  // by Engine::place()
 };
 
-// A matrix that has its sizes alone: what would be in it lies elsewhere, and reading it ends the program.
+// A matrix with sizes but without values, which lie elsewhere; reading it ends the program.
 SharedMatrix<float> elsewhere(std::size_t rows, std::size_t cols);
 
-// Rows of a view as the data have them, which are prepared while they are read.
+// Rows of a view as in the data; they are prepared while they are read.
 struct RawRows {
-  Table<float> table;  // of all rows of the data; empty: the items' own rows are in X
+  Table<float> table;  // all rows of the data; empty: the items' own rows are in X
   std::shared_ptr<const std::vector<std::uint32_t>> where;  // rows of the items in it, rising
   Matrix<float> shift, scale;                               // as in RowSource
   bool clamp = false;
@@ -61,30 +61,30 @@ struct RawRows {
 
 struct Items {
   std::vector<SharedMatrix<float>> X;  // per view (n, d_v); a missing instance is a zero row
-  std::vector<RawRows> raw = {};       // of each view, or empty; X then has its sizes alone: see rows_of()
+  std::vector<RawRows> raw = {};       // one per view, or empty; X then has sizes only: see rows_of()
   SharedMatrix<std::uint8_t> W;        // (n, m) 1 = present; every row of a training set has at least one
   SharedMatrix<float> Y;         // (n, c) 1 or 0; unknown = 0. Empty where labels are not needed (prediction)
   SharedMatrix<std::uint8_t> G;  // (n, c) 1 = known
-  SharedMatrix<float> Q;         // (n, c) in [0, 1]: what teachers say where G = 0; empty without teachers
+  SharedMatrix<float> Q;         // (n, c) in [0, 1]: the teachers' predictions where G = 0; empty without teachers
 
-  // Per view (1, d_v): what most entries of each column are, the image of zero where most of a view is zero
-  // (histograms, counts); empty for other views. A hint: networks then compute with what differs from it.
+  // Per view (1, d_v): the most frequent value of each column, which is the image of zero if most of a view is zero
+  // (histograms, counts); empty for other views. A hint: networks then compute with the deviations from it.
   std::vector<Matrix<float>> common = {};
   std::span<const float> background(std::size_t v) const {
     return v < common.size() ? common[v].values() : std::span<const float>();
   }
 
-  // The same rows in other preparations, for ensembles whose members differ in it; without labels.
+  // The same rows in other preparations, for ensembles whose members use several; without labels.
   std::vector<Items> others;
   const Items& form(std::size_t k) const { return k == 0 ? *this : others[k - 1]; }
 
   bool is_raw(std::size_t v) const { return v < raw.size() && !raw[v].table.empty(); }
-  // What an engine can read. A missing instance is not to be asked for: raw rows have something else than zeros there.
+  // The rows in a form that an engine can read. Never read a missing instance: raw rows are not zero there.
   RowSource rows_of(std::size_t v) const;
   RowSource rows_on(const Engine& engine, std::size_t v) const {
     return engine.on_host() ? rows_of(v) : RowSource(away.on(engine, *this).X[v].view());
   }
-  // Rows of a view from `begin` on, prepared, missing instances as zeros.
+  // Prepared rows of a view from `begin` on, with missing instances as zeros.
   void copy_rows(std::size_t v, std::size_t begin, MatrixView<float> out) const;
   MatrixView<const float> Y_on(const Engine& engine) const {
     return engine.on_host() ? Y.view() : away.on(engine, *this).Y.view();
@@ -99,13 +99,13 @@ struct Items {
   }
   ItemsAway away = {};
 
-  // Where rows lie in mapped files: rows are brought into memory before they are needed, and let go of when they are not
-  // needed for now. They are there all the same, so that neither is ever necessary; nothing where they are in memory.
+  // If rows lie in mapped files: reads rows into memory before they are needed, and releases them when they are not
+  // needed for now. Both are optional, since rows can always be read. They do nothing if the rows are in memory.
   bool mapped = false;
   void fetch(std::size_t begin, std::size_t count) const;
   void leave(std::size_t begin, std::size_t count) const;
   std::size_t row_bytes() const;  // of one row, in files or in memory
-  // body(begin, end) over all rows, in order and in pieces that are left behind.
+  // Calls body(begin, end) over all rows, in order, and releases each piece afterwards.
   void for_rows(FunctionRef<void(std::size_t, std::size_t)> body) const;
 
   std::size_t rows() const { return W.rows(); }
@@ -113,8 +113,8 @@ struct Items {
   std::size_t labels() const { return Y.cols(); }
 };
 
-// The same items with fewer views: entry k is row rows[k] of the items with those of its views only that W (k, m)
-// marks. Rows do not fall.
+// The same items with some of their views removed: entry k is row rows[k] of the items with only those of its views
+// that W (k, m) marks. `rows` is ascending.
 struct ViewSets {
   std::vector<std::uint32_t> rows;
   Matrix<std::uint8_t> W;
@@ -124,14 +124,14 @@ struct ViewSets {
 Matrix<std::int8_t> truth_of(
     const Items& items);  // Y (n, c) with unknown labels marked, as the metrics want it
 
-// Rows of a data set with the gaps of a fold laid over its own: what training, selection and tests are made
-// of. Holds references: data and fold must outlive it.
+// Rows of a data set with the gaps of a fold in addition to its own: the input of training, selection and tests.
+// Holds references: data and fold must outlive it.
 struct Selection {
   const Dataset* data = nullptr;
   const Fold* fold = nullptr;       // null: the data's own gaps only
   std::vector<std::uint32_t> rows;  // positions in the data
   bool hide_labels = false;  // apply the fold's label mask (training rows); otherwise labels are complete
-  // 1 for every row of the data that takes part by its views alone: none of its labels is seen. Null: no such row.
+  // 1 for every row of the data of which only the views are used, not the labels. Null: no such row.
   std::shared_ptr<const std::vector<std::uint8_t>> unlabelled = {};
 
   bool has(std::size_t i, std::size_t v) const {

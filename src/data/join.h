@@ -28,15 +28,15 @@ std::vector<std::string> read_names(const std::string& path);
 
 class Join {
  public:
-  // `where` is put in front of messages. A folder of tables says nothing about how they belong together; `wary`
-  // refuses what is likely to be a mistake: ids in some tables only, ids of different meaning, hardly any in
-  // common.
+  // `where` begins every message. A folder of tables does not say how they belong together; `wary` refuses
+  // likely mistakes: ids in some tables only, ids of different meaning, hardly any ids in common.
   Join(std::string where, bool wary) : where_(std::move(where)), wary_(wary) {}
 
   void add_view(const TableSpec& spec);
   void add_view(View view, std::vector<std::string> ids);  // as it is
   void add_labels(const TableSpec& spec, const std::string& label_names_file);
-  // `order`: the ids in the order of the items; none = as first met. With row numbers the data set has no ids.
+  // `order`: the ids in the order of the items; none = in the order of their first occurrence. With row numbers the
+  // data set has no ids.
   Dataset finish(std::vector<std::string> order, std::optional<std::uint64_t> row_numbers);
 
   View& last_view() { return data_.views.back(); }
@@ -57,12 +57,12 @@ class Join {
     std::string id_name;
     bool named_by_user = false;  // the column of ids
     bool row_numbers = false;    // the ids only number the rows
-    bool turned = false;         // it was transposed
+    bool turned = false;         // the table was transposed
     std::vector<NumberColumn> numbers;
   };
   FlatTable read_files(const TableSpec& spec, const std::string& name);
   void add_part(const TableSpec& spec, FlatTable& table, std::string name, std::size_t rows);
-  // join_checks.cc: what is likely to be a mistake.
+  // join_checks.cc: checks for likely mistakes.
   static std::vector<NumberColumn> number_columns(const FlatTable& table);
   void check_ids();
   void check_named();

@@ -1,14 +1,13 @@
 // One item as a line of JSON:
 //   {"id": "a", "views": {"rna": [0.1, 2, ...], "img": null, "text": {"indices": [3, 17], "values":
 //   [1, 2.5]}}}
-// A view left out or null is missing. `id` is a text or a whole number, or absent. Where the block asks for labels, an item
-// may tell what is known of them: "labels": {"beach": 1, "city": 0, "sun": null}, true and false as well, or the names of
-// those that it has, "labels": ["beach"]. A label left out or null is unknown. Other keys are skipped.
+// A view that is omitted or null is missing. `id` is a string or a whole number, or absent. If the block uses labels,
+// an item may state known ones: "labels": {"beach": 1, "city": 0, "sun": null} (or true and false), or the names of
+// those that it has, "labels": ["beach"]. A label that is omitted or null is unknown. Other keys are skipped.
 //
-// The line is not trusted. Error (Exit::data) for anything that is not exactly this: broken JSON, a key that
-// comes twice, a view that the model does not know, another number of values, a number that float32 cannot
-// hold, an index out of range or twice, values nested more than 64 deep. Nothing is allocated but the id;
-// time is proportional to the line.
+// The line is not trusted. Anything else is an error (Exit::data): malformed JSON, a duplicate key, an unknown
+// view, a wrong number of values, a number beyond float32, an index out of range or given twice, nesting deeper
+// than 64. Only the id is allocated; time is proportional to the length of the line.
 #pragma once
 
 #include <string>
@@ -30,8 +29,8 @@ struct WrongSize : Error {
 // different threads at once.
 void parse_item(std::string_view line, ItemBlock& block, std::size_t i);
 
-// The number that begins at `at`, as JSON writes numbers, correctly rounded; `at` moves behind it. Null if
-// there is none, or one that float32 cannot hold (larger than its largest).
+// The JSON number that begins at `at`, correctly rounded; `at` moves behind it. Null if there is none, or if its
+// magnitude is beyond float32.
 const char* parse_json_number(const char* at, const char* end, float& value);
 
 // A JSON text of any string: quoted, escaped, UTF-8.

@@ -1,6 +1,5 @@
-// The leading coordinates of kernel principal components with a Gaussian kernel: k(x, y) = exp(-|x - y|² /
-// w), w the mean of |x - y|² over pairs. Centring needs no work of its own when applied: the eigenvectors sum
-// to 0.
+// The leading coordinates of kernel principal components with a Gaussian kernel: k(x, y) = exp(-|x - y|² / w),
+// where w is the mean of |x - y|² over pairs. New rows need not be centred, because the eigenvectors sum to 0.
 #pragma once
 
 #include <cstdint>

@@ -1,13 +1,13 @@
-// How labels go together, estimated where labels are known only in part. A pair is counted on the rows that know both of
-// its labels, and on no other, so that labels hidden at random leave every share without bias. Of n such rows n_j have
-// label j, n_k label k, n_jk both:
+// Which labels occur together, estimated from labels that are known only in part. A pair is counted only on rows that
+// know both of its labels, so labels hidden at random do not bias the shares. Of n such rows n_j have label j, n_k have
+// label k, n_jk have both:
 //   e = n_j n_k / n                                      rows expected with both if they were independent
 //   φ = (n_jk - e) n / √(n_j (n - n_j) n_k (n - n_k))    the correlation: Pearson's, where all labels are known
-//   λ = e / (e + s (1 - n_j/n) (1 - n_k/n))              how far the counts are to be believed
-// λφ is shrunk towards independence: a pair that was expected once and met twice says little, one expected a hundred
-// times and met two hundred times says much. s comes from the data: 1/s is the variance of the ratio n_jk / e over all
-// pairs, beyond what chance gives it (moments of the hypergeometric distribution). Where labels are independent there is
-// no such variance, and every λ is 0.
+//   λ = e / (e + s (1 - n_j/n) (1 - n_k/n))              the reliability of the counts
+// λφ is shrunk towards independence: a pair that was expected once and observed twice says little, one that was
+// expected a hundred times and observed two hundred times says much. s is estimated from the data: 1/s is by how much
+// the variance of n_jk / e over all pairs exceeds that of chance (moments of the hypergeometric distribution). If
+// labels are independent, nothing exceeds it, and every λ is 0.
 #pragma once
 
 #include <cstdint>
@@ -18,11 +18,11 @@
 
 namespace lacuna {
 
-// Rows that know both labels, and of them those that have the first, the second, both.
+// The number of rows that know both labels, and of those that have the first, the second, both.
 struct LabelPair {
   std::uint32_t known = 0, first = 0, second = 0, both = 0;
   double expected() const;     // e; 0 where nothing is known
-  double correlation() const;  // φ; NaN where a label does not vary on these rows
+  double correlation() const;  // φ; NaN if a label does not vary on these rows
   double lift() const;         // n_jk / e; NaN where e is 0
 };
 
@@ -40,7 +40,7 @@ class LabelGraph {
   double spread() const { return spread_; }                // 1/s; 0: no more than chance
   double belief(std::size_t j, std::size_t k) const;       // λ, below 1
   double correlation(std::size_t j, std::size_t k) const;  // λφ; 0 where φ is not defined
-  // Of the pair's table, shrunk by λ towards the table of independent labels; finite.
+  // The log odds ratio of the pair's counts, shrunk by λ towards those of independent labels; finite.
   double log_odds_ratio(std::size_t j, std::size_t k) const;
 
  private:
@@ -54,16 +54,16 @@ class LabelGraph {
 // All pairs (a, b), a < b: the largest |correlation| first, equal ones in the order of their labels.
 std::vector<std::pair<std::size_t, std::size_t>> pairs_by_strength(const LabelGraph& graph);
 
-// The strongest ties as a forest: of all pairs the strongest is taken first, and each further one that joins two parts.
-// Only positive ties of at least `least`. Every label comes once, in the order in which the forest is walked: a label is
-// followed by what hangs on it, the strongest first, and the largest trees come first.
+// The strongest positive pairs as a maximum spanning forest, without pairs weaker than `least`. Every label occurs
+// once, in depth-first order: a label is followed by its children, the strongest first, and the largest trees come
+// first.
 struct LabelForest {
   struct Node {
     std::size_t label = 0, depth = 0;
-    double tie = 0;  // to the label that it hangs on; 0 at a root
+    double tie = 0;  // correlation with its parent; 0 for a root
   };
   std::vector<Node> nodes;
-  std::size_t single = 0;  // labels without any tie; they come last
+  std::size_t single = 0;  // number of labels without any pair; they come last
 };
 LabelForest strongest_ties(const LabelGraph& graph, double least);
 

@@ -11,22 +11,22 @@ namespace lacuna {
 
 struct ReadOptions;
 
-// `code` is ReadOptions::label_code. auto takes 0/1 and -1/1, each with NaN = unknown; numbers that could
-// mean two things (-1, 0 and 1 together) are refused with the choices that exist. `columns`: their names in a table.
+// `code` is ReadOptions::label_code. auto accepts 0/1 and -1/1, each with NaN = unknown; ambiguous numbers (-1, 0 and 1
+// together) are refused, naming the choices. `columns`: their names in a table.
 Matrix<std::int8_t> decode_labels(MatrixView<const float> values, const std::string& code,
                                   const std::string& where, const std::vector<std::string>& columns = {});
-// One class number or name per row becomes one column per class, in the order of the numbers (names: as first
-// met).
+// One class number or name per row becomes one column per class, in the order of the numbers (names: in the order of
+// their first occurrence).
 void one_hot_labels(const std::vector<std::string>& classes, Dataset& data);
 
-// One list of tags per row becomes one column per tag, as first met. A list is `sun; beach`, `sun|beach`, `sun, beach`,
-// or in brackets with quotes, as Python and JSON write it; all lists of a column are written alike, and how is noted. A
-// tag that is not in a list is a no, and a row without any list is unknown; with blanks "no" such a row has no tag, with
-// "unknown" only what is listed is known.
+// One list of tags per row becomes one column per tag, in the order of their first occurrence. A list is `sun; beach`,
+// `sun|beach`, `sun, beach`, or in brackets with quotes, as in Python and JSON; all lists of a column have the same
+// form, which a note names. A tag that is not listed is a no, and a row with a blank list is unknown. With blanks "no"
+// such a row has no tags; with "unknown" only listed tags are known.
 void tag_labels(const std::vector<std::string>& lists, const std::string& column, const std::string& blanks,
                 Dataset& data);
-// The separator of a column of lists: the first of ; | and , that any cell contains, '[' if all cells are in brackets, 0
-// if there is none.
+// The separator of a column of lists: the first of ; | and , that any cell contains, '[' if all cells are in brackets,
+// 0 if there is none.
 char tag_separator(const std::vector<std::string>& lists);
 std::vector<std::string> split_tags(std::string_view list, char separator);
 

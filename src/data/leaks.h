@@ -8,11 +8,12 @@
 
 namespace lacuna {
 
-// In small letters and without blanks around it: names that are equal so are the same to people.
+// In lower case and without surrounding blanks: names that then are equal are the same to people.
 std::string folded(std::string_view name);
 
-// A column of two values (or one) that is called like a label, in any case, is that label: Exit::data with the columns where
-// `refuse`, otherwise a note. A column of more values is noted. So are labels that differ in case only.
+// A column with at most two values that has the name of a label, in any case, is that label: Exit::data with the
+// columns if `refuse`, otherwise a note. A column with more values is noted, and so are labels that differ in case
+// only.
 void check_leaks(Dataset& data, const std::string& where, bool refuse);
 
 }  // namespace lacuna

@@ -1,6 +1,6 @@
-// What the preparations of one view share, made by the first that asks: the observed rows, how far their values reach, and
-// per way of squashing the squashed and centred rows with their Gram matrix. Preparations that differ only in the number of
-// directions do most of their work once. Any number of threads may ask.
+// What the preparations of one view share, computed on first use: the observed rows, the range of their values, and for
+// each logarithm or power (squash) the transformed and centred rows with their Gram matrix. So preparations that differ
+// only in the number of directions do most of the work once. Any number of threads may use it.
 #pragma once
 
 #include <cstdint>
@@ -23,7 +23,7 @@ class CentredRows {
   CentredRows(const View& view, const std::vector<std::uint32_t>& rows, const Squash& squash)
       : view_(view), rows_(rows), squash_(squash) {}
   const Squash& squash() const { return squash_; }
-  MatrixView<const float> X();  // (n, d), in rows that are longer than the table's, where products read these faster
+  MatrixView<const float> X();  // (n, d); rows are padded if products read them faster that way
   const Matrix<float>& shift();  // (1, d) and scale: (x - shift) * scale after squashing
   const Matrix<float>& scale();
   const Matrix<double>& gram();  // the smaller one of X

@@ -44,7 +44,7 @@ struct PrepareOptions {
   void declare(Options& options);
 };
 
-// What `auto` would do with a view, and why: the kind, and one sentence.
+// The choice of `auto` for a view: the kind, and the reason in one sentence.
 struct PrepareAdvice {
   std::string kind, reason;
 };
@@ -62,41 +62,41 @@ class Preparation {
     Matrix<float> shift, scale;      // (1, d_v): x <- (x - shift) * scale, after logarithm or power
     Matrix<float> directions;        // (d_v, K), whitened where asked; empty = no projection
     KernelMap kernel;                // of the projected rows; empty = none
-    std::size_t linear = 0;          // leading directions whose coordinates stay, beside the kernel's
+    std::size_t linear = 0;          // leading directions whose coordinates are kept, in addition to the kernel's
     float gain = 1;                  // factor after the projection
     bool clamp = false;              // to [0, 1], for minmax
     std::vector<float> variances;    // of the kept directions, before whitening and gain
     double residual = 0;             // error of the iterative solver (data/principal.h)
-    // (x - shift) * scale is all that it does: nothing is projected or squashed.
+    // Whether the map is only (x - shift) * scale: no projection, logarithm or power.
     bool keeps_columns() const {
       return directions.empty() && kernel.empty() && log_scale == 0 && power == 0;
     }
-    // Values before the projection lie within ±this: those beyond become kMostPrepared, and sums stay finite.
+    // Values before the projection are clipped to ±this, so that sums are finite.
     float most_projected() const { return std::min(1e30f, kMostPrepared / gain); }
     std::size_t width() const {
       return !kernel.empty() ? linear + kernel.columns() : directions.empty() ? columns : directions.cols();
     }
-    // Where a prepared column comes from: k < directions' columns is a direction, any other one of the kernel's
-    // coordinates, counted from there. Of maps with a kernel.
+    // For maps with a kernel, the source of a prepared column: k < directions' columns is a direction, a larger k one
+    // of the kernel's coordinates, counted from there.
     std::vector<std::size_t> sources() const;
   };
 
   // Ranks divide the views among them, and every rank gets all maps, with the bits of one process.
   static Preparation fit(const Selection& train, const PrepareOptions& options,
                          const Ranks& ranks = one_rank());
-  // Several of the same rows, with the bits of one after the other.
+  // Fits several preparations of the same rows, with the same bits as one after the other.
   static std::vector<Preparation> fit(const Selection& train, const std::vector<PrepareOptions>& forms,
                                       const Ranks& ranks);
   // Prepared rows; view v of the result is view v of the model. `source[v]` is the position in
   // selection.data->views of the model's view v, or -1 where the data lacks that view (all its instances are
   // then missing).
-  // Views that are not `wanted` (empty: all are) have sizes alone.
+  // Views that are not `wanted` (empty: all are) only get their sizes.
   Items apply(const Selection& selection, const std::vector<int>& source, bool with_labels,
               const std::vector<bool>& wanted = {}) const;
   Items apply(const Selection& selection, bool with_labels,
               const std::vector<bool>& wanted = {}) const;  // same views, same order
 
-  // Items::common, of rows that apply() made.
+  // Items::common of rows that apply() returned.
   void find_backgrounds(Items& items, const std::vector<bool>& wanted = {}) const;
 
   const std::vector<ViewMap>& views() const { return views_; }
@@ -104,7 +104,7 @@ class Preparation {
   static Preparation load(const Tensors& file, const std::string& prefix);
 
  private:
-  // Of the given views alone.
+  // Only for the given views.
   static std::vector<Preparation> fit_views(const Selection& train, const std::vector<PrepareOptions>& forms,
                                             const std::vector<std::size_t>& views);
   std::vector<ViewMap> views_;

@@ -13,8 +13,8 @@ struct TextFile {
   std::string_view text;
 };
 
-// Exit::data for damaged gzip, and for text that would grow beyond what is sensible: memory stays a bounded
-// multiple of the file's size.
+// Exit::data for damaged gzip, and for text that would expand too far: memory is a bounded multiple of the file's
+// size.
 TextFile open_text(const std::string& path);
 
 // The ending that tells the format, in lower case and without .gz: "DATA/Genes.CSV.gz" has ".csv".

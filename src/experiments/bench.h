@@ -29,7 +29,7 @@ struct BenchOptions {
       shard;  // "I/N", "slurm", "networks", "others": this process runs a part of the cells; empty = all
   bool resume = false, retry_failed = false, keep_scores = false;
   int threads = 0;
-  std::size_t at_once = 0;  // cells of networks that run at the same time; 0: as many as share the device well
+  std::size_t at_once = 0;  // cells of networks that run at the same time; 0: trainings_at_once()
   std::string device = "cpu";  // where networks compute; results depend on it
   double level = .05;          // of the significance tests
   std::string metric = "AP";   // of the tests and the figures that show one
@@ -39,15 +39,15 @@ struct BenchOptions {
   std::vector<double> epochs = {0, 60, 120, 180};
   std::vector<double> rates = {0, .1, .2, .3, .4, .5, .6, .7, .8, .9};
 
-  bool repeats_given = false;  // more than a folds file has are refused, where they were asked for
+  bool repeats_given = false;  // on the command line; more than a folds file has are then refused
 
   static BenchOptions defaults(Experiment experiment);
   void declare(Options& options, Experiment experiment);
-  void settle(Options& options);  // after parsing: refuses flags that --folds leaves without a meaning
+  void settle(Options& options);  // after parsing: refuses flags that have no effect with --folds
 };
 
-// The methods of the paper's comparison in its order, then those outside the ranks: the floor, two everyday baselines,
-// our own network.
+// The methods of the paper's comparison in its order, then those that are not ranked: the floor, two standard
+// baselines, our own network.
 const std::vector<std::string>& default_methods();
 
 }  // namespace lacuna

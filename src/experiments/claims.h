@@ -1,14 +1,14 @@
-// Who works on what, in a folder that any number of processes share, on one machine or several:
-//   FOLDER/ID.N   a claim on ID: host, process; N counts the processes that took it on
-// A claim is made by a hard link, which only one process can win. Its owner touches it every few seconds; a claim
-// whose process is gone, or that nobody touched for two minutes where the process cannot be seen (another machine,
-// another container), is void, and the next claim is ID.(N+1), which again only one process can win. So nothing has
-// to be cleaned up after kill -9, and nothing depends on locks.
+// Claims on pieces of work in a folder that any number of processes share, on one machine or several:
+//   FOLDER/ID.N   a claim on ID: host, process; N counts the processes that have claimed it
+// A claim is a hard link, which only one process can create. Its owner touches it every few seconds. A claim is void if
+// its process is gone, or, if the process cannot be seen (another machine, another container), after two minutes
+// without a touch. The next claim is then ID.(N+1), which again only one process can create. So nothing has to be
+// cleaned up after kill -9, and no locks are needed.
 //
-// What is asked of the file system, NFS included: link and rename are atomic, and a file that was closed is seen
-// whole by whoever opens it then. Clocks of machines may differ: the age of a claim is taken by the clock of the
-// folder's own file system. Where a listing is out of date (NFS keeps it up to a minute), work may be done twice;
-// whoever stores its result second finds the first one there and leaves it.
+// Requirements on the file system, NFS included: link and rename are atomic, and a closed file is seen whole by a
+// process that opens it afterwards. Clocks of machines may differ: the age of a claim is measured by the clock of the
+// folder's file system. If a directory listing is out of date (on NFS by up to a minute), work may be done twice; the
+// second process to store its result finds the first one's and leaves it.
 #pragma once
 
 #include <condition_variable>
@@ -24,11 +24,11 @@ namespace lacuna {
 class Claim {
  public:
   Claim(std::string folder, std::string id, long number);
-  ~Claim();  // gives it back
+  ~Claim();  // releases it
   Claim(const Claim&) = delete;
   Claim& operator=(const Claim&) = delete;
   const std::string& id() const { return id_; }
-  bool first() const { return number_ == 1; }  // no earlier owner left it unfinished
+  bool first() const { return number_ == 1; }  // no earlier owner abandoned it
 
  private:
   std::string folder_, id_;
@@ -42,14 +42,14 @@ class Claim {
 struct Owner {
   std::string host;
   long pid = 0;
-  double seconds = 0;  // since it took the claim
-  double silent = 0;   // since it touched it last
+  double seconds = 0;  // since it claimed
+  double silent = 0;   // since its last touch
   bool alive = false;
 };
 
 class Claims {
  public:
-  // `settled` says whether nothing is left to do for an id.
+  // `settled` tells whether nothing is left to do for an id.
   Claims(std::string folder, std::function<bool(const std::string& id)> settled);  // makes the folder
 
   // The right to work on it, or null if it is settled or a live process has it.

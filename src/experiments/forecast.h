@@ -12,10 +12,10 @@
 namespace lacuna {
 
 struct Forecast {
-  struct Line {  // the cells of a method on a data set, in the experiment where they stand first
+  struct Line {  // the cells of a method on a data set, in the first experiment that has them
     std::string experiment, data, method;
-    std::size_t cells = 0, done = 0;  // in all; of them finished in the folder already
-    double seconds = 0;               // of the open ones, on the threads there are
+    std::size_t cells = 0, done = 0;  // all; those already finished in the folder
+    double seconds = 0;               // of the open ones, on the present threads
     double all_seconds = 0;           // of all of them
     double bytes = 0;                 // of the largest
     double each() const { return cells == 0 ? 0 : all_seconds / static_cast<double>(cells); }
@@ -24,9 +24,9 @@ struct Forecast {
   Line total() const;
   nlohmann::json json() const;
 };
-// What each of distinct_cells(plans) will take, in their order.
+// The estimated cost of each of distinct_cells(plans), in their order.
 std::vector<Cost> cell_costs(std::span<const Plan> plans, Shelf& shelf);
-// Without a store nothing is done yet.
+// Without a store no cell counts as finished.
 Forecast forecast(std::span<const Plan> plans, const CellStore* store, Shelf& shelf);
 
 }  // namespace lacuna

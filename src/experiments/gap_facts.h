@@ -1,5 +1,5 @@
-// The gaps in the repetitions of an experiment, as measured: those of the data and those that were hidden. Every
-// caption, table and page takes its rates and its wording from here.
+// The measured gaps in the repetitions of an experiment: those of the data and those that were hidden. Every caption,
+// table and page takes its rates and its wording from here.
 #pragma once
 
 #include <nlohmann/json.hpp>
@@ -10,10 +10,10 @@
 
 namespace lacuna {
 
-// Shares and, for rows, numbers; means over the repetitions.
+// Shares, or for rows numbers, as means over the repetitions.
 struct GapFacts {
-  double own_views = 0, own_labels = 0;      // of all instances, of all labels: what the data lack
-  double views = 0;                          // of all instances: what is missing, own gaps included
+  double own_views = 0, own_labels = 0;      // shares of all instances, of all labels that the data lack
+  double views = 0;                          // share of all instances that is missing, own gaps included
   double train_views = 0, train_labels = 0;  // the same among training rows
   double hidden_views = 0,
          hidden_labels = 0;  // hidden of the existing instances, of the training rows' known labels
@@ -24,7 +24,7 @@ struct GapFacts {
 
   bool none() const { return views == 0 && train_labels == 0; }
   bool added() const { return hidden_views > 0 || hidden_labels > 0; }
-  // Training rows lose views, the others keep all that they have.
+  // Only training rows lose views.
   bool only_training() const { return hidden_views > 0 && held_hidden == 0; }
   nlohmann::json json() const;
   static GapFacts from_json(const nlohmann::json& from);
@@ -33,7 +33,7 @@ struct GapFacts {
 
 GapFacts measure_gaps(const Dataset& data, const Folds& folds, std::size_t repetitions, Protocol protocol);
 
-// "50 %"; "49.8 to 50 %" where several differ.
+// "50 %"; "49.8 to 50 %" if several differ.
 std::string percent(double part);
 std::string percent_range(std::span<const GapFacts> sets, double GapFacts::*what);
 
@@ -42,7 +42,8 @@ std::string percent_range(std::span<const GapFacts> sets, double GapFacts::*what
 std::string gap_words(std::span<const GapFacts> sets, const nlohmann::json& header);
 // "views hidden by their values (mnar, strength 2), rows split by stratification"; empty for the plain draw.
 std::string draw_words(const nlohmann::json& header, bool hides_views);
-// How the repetitions of an experiment are made, and which rows are scored against which labels: sentences for the page.
+// Sentences for the page: how the repetitions of an experiment are made, and which rows are scored against which
+// labels.
 std::string protocol_sentences(std::span<const GapFacts> sets, const nlohmann::json& header);
 
 }  // namespace lacuna

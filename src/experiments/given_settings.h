@@ -9,12 +9,12 @@
 
 namespace lacuna {
 
-// --set as given: a value may hold commas, at which the list was split.
+// Restores the values of --set, which may contain commas at which the list was split.
 std::vector<std::string> joined_settings(const std::vector<std::string>& parts);
-// What of it a method gets.
+// The settings that apply to a method.
 std::map<std::string, std::string> settings_for(const MethodChoice& method,
                                                 const std::vector<std::string>& set);
-// A key that no chosen method has is a mistake, not a wish; so is one that means different things to them.
+// Exit::usage for a key that no chosen method has, or that means different things to them.
 void check_settings(const std::vector<MethodChoice>& methods, const std::vector<std::string>& set);
 
 }  // namespace lacuna

@@ -9,14 +9,14 @@
 namespace lacuna {
 
 struct PaperOptions {
-  BenchOptions bench;              // what all parts have in common
+  BenchOptions bench;              // common to all parts
   std::int64_t study_repeats = 3;  // repetitions of the studies of single weights
   bool quick =
       false;  // few epochs of narrow networks, small grids, one repetition: everything once, in minutes
 
   PaperOptions();
   void declare(Options& options);
-  void settle(Options& options);  // after parsing: what --quick means where nothing else was said
+  void settle(Options& options);  // after parsing: applies --quick to options that were not given
 };
 
 // Table 1, the radar on complete data, table 2, the studies of alpha x beta, gamma and the mask rate, the channels'

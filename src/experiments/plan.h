@@ -17,27 +17,27 @@ struct PlannedCell {
   std::string id;
   CellSpec spec;
   nlohmann::json
-      place;  // {"data", "method", "fold"} and what else tells it apart: "row", "alpha", "missing_views"
+      place;  // {"data", "method", "fold"} and further coordinates: "row", "alpha", "missing_views"
 };
 
 struct Plan {
   Experiment experiment = Experiment::table;
-  nlohmann::json header;  // what the report needs to know: data sets, methods, options, command
+  nlohmann::json header;  // for the report: data sets, methods, options, command
   std::vector<PlannedCell> cells;
   std::vector<std::string> remarks;  // what was left out, and why
 };
 
-// Each cell once, where it stands first: one may stand at several places, and in several plans. What is counted
-// anywhere are these.
+// Each cell once, at its first place: a cell may have several places, and belong to several plans. All counts are of
+// these.
 std::vector<const PlannedCell*> distinct_cells(std::span<const Plan> plans);
 
 Plan make_plan(Experiment experiment, const BenchOptions& options, const std::string& command, Shelf& shelf);
 
-// Writes the plan to DIR/experiments/NAME.json. If there is one already: Exit::usage unless `resume`, and
-// Exit::usage naming what differs if it is another plan.
+// Writes the plan to DIR/experiments/NAME.json. If there is one already, Exit::usage unless `resume`; if that is a
+// different plan, Exit::usage naming the difference.
 void record_plan(const Plan& plan, const BenchOptions& options, const CellStore& store);
 
-// The rows of the ablation: name, settings laid over the base preset.
+// The rows of the ablation: name, and settings applied after the base preset.
 struct AblationRow {
   const char* name;
   std::map<std::string, std::string> settings;

@@ -1,7 +1,6 @@
-// The charts of the report. Each takes plain numbers and names and gives a drawing of a given width; none knows where
-// they come from. Text is 11 to 12 pixels high whatever the width, so a chart is drawn once for wide pages and once
-// for telephones (ReportSink::plot). A series keeps its style number in all charts of a page, so one method looks the
-// same everywhere.
+// The charts of the report. Each takes plain numbers and names and returns a drawing of a given width. Text is 11 to 12
+// pixels high for any width, so a chart is drawn once for wide pages and once for telephones (ReportSink::plot). A
+// series has the same style number in all charts of a page, so a method looks the same everywhere.
 #pragma once
 
 #include <optional>
@@ -15,7 +14,7 @@
 namespace lacuna {
 
 constexpr double kMissing = std::numeric_limits<double>::quiet_NaN();
-constexpr double kNarrow = 352;  // what a telephone of 390 pixels leaves between its margins
+constexpr double kNarrow = 352;  // the space between the margins on a telephone of 390 pixels
 constexpr double kColumn = 460;  // one of two columns of a wide page
 constexpr double kFull = 940;    // both of them
 
@@ -116,13 +115,13 @@ struct ReliabilityPlot {
 };
 Svg draw(const ReliabilityPlot& plot);
 
-// Names as a list with ties: each hangs on one above it, by a bar whose thickness is the strength of the tie. In as many
-// columns as there is room for, so that hundreds of names can be read.
+// A forest of names as an indented list: each name is joined to its parent above by a bar whose thickness is the
+// strength of the tie. In as many columns as fit, so that hundreds of names can be read.
 struct ForestPlot {
   struct Row {
     std::string name;
-    std::size_t depth = 0;  // 0: a root; otherwise it hangs on the last row before it that is one less deep
-    double tie = 0;         // 0 to 1
+    std::size_t depth = 0;  // 0: a root; otherwise its parent is the last row before it with depth - 1
+    double tie = 0;         // strength of the tie to its parent, 0 to 1
     double size = 0;        // of its dot, 0 to 1
     std::string tip;
   };

@@ -24,13 +24,13 @@ struct PublishedAblation {
 struct PublishedTime {
   const char* method;
   double training, test;  // seconds
-  double epochs;          // of the training; 0 where the paper does not count by them
+  double epochs;          // of the training; 0 if the paper does not count epochs for the method
 };
 
 const std::vector<std::string>& published_methods();      // our names of the nine
 std::size_t published_method(const std::string& method);  // its position; 9 if the paper does not have it
 const std::vector<PublishedSet>& published_sets();        // the five
-// Whether a data set goes by this known name: letters and digits of its own name begin with those of it.
+// Whether a data set has this known name: the letters and digits of its own name begin with those of the known one.
 bool same_set(const std::string& known, const std::string& data_name);
 // The paper's figures for a data set, or null: the name must begin like theirs and both sizes must agree.
 const PublishedSet* published_set(const std::string& data_name, std::size_t rows, std::size_t labels);

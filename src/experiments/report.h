@@ -32,20 +32,20 @@ struct ModelReport {
   std::vector<ViewFact> views;
   nlohmann::json metrics;    // {"AP": .4, ...}
   nlohmann::json intervals;  // {"AP": [low, high], ...}, 95 %
-  nlohmann::json floor;  // {"AP": .3, ...}: what knowing the labels' frequencies alone gives on these rows
+  nlohmann::json floor;  // {"AP": .3, ...}: figures of the labels' frequencies alone on these rows
   std::string metrics_part;   // on which rows: "validation", "test"
   std::string ceiling;        // a sentence on what AP and 1-OE can reach at most on these rows; may be empty
-  std::string caution;        // what else these rows were used for
+  std::string caution;        // what these rows were used for besides
   std::string decision;       // how scores became yes or no
   nlohmann::json history;     // [{"epoch", "seconds", "losses", "validation", "kept"}]
   nlohmann::json options;     // all settings
   nlohmann::json details;     // prediction_details()
-  nlohmann::json importance;  // what each view is good for: to_json(ViewSummary) (methods/view_summary.h)
+  nlohmann::json importance;  // what each view contributes: to_json(ViewSummary) (methods/view_summary.h)
 };
 std::string model_report_text(const ModelReport& report);  // the page itself
 void write_model_report(const ModelReport& report, const std::string& path);
 
-// A page about how the labels of a data set go together: what hangs together most as a picture, and all strong pairs.
+// A page about the labels of a data set that occur together: the strongest pairs as a drawing, and a table of pairs.
 std::string label_page_text(const std::string& name, const std::vector<std::string>& labels,
                             const LabelGraph& graph);
 
@@ -66,9 +66,9 @@ class ReportSink {
   void table_file(const std::string& name, const std::string& ending,
                   const std::string& content);  // not on the page
   Page& page() { return page_; }
-  void warn(const std::string& words);  // on the page now, and below every table that becomes a file
+  void warn(const std::string& words);  // on the page here, and below every table that is written to a file
   void of(
-      const ExperimentResults* results);  // whose tables follow: captions and files say how they came about
+      const ExperimentResults* results);  // the source of the following tables, which captions and files name
 
  private:
   void figure(const std::string& name, const Svg& wide, const Svg& narrow, const std::string& caption);
@@ -79,20 +79,20 @@ class ReportSink {
   std::set<std::string> used_;
 };
 
-// All data sets below each other, methods side by side, as the paper sets its first table.
+// All data sets stacked, methods in columns, as in the paper's first table.
 enum class DeviationStyle { subscript, plus_minus };
 std::string stacked_latex(const ExperimentResults& results, DeviationStyle style);
 void show_comparison(const ExperimentResults& results, ReportSink& sink);  // table, complete
-// How repetitions were made, who learned from what, and the data sets with what they lack.
+// How repetitions were made, which rows were learned from, and the data sets with their gaps.
 void show_protocol(const std::vector<ExperimentResults>& all, ReportSink& sink);
 void show_significance(const ExperimentResults& results, ReportSink& sink);
 void show_radars(const ExperimentResults& results, ReportSink& sink);
-bool has_learning(const ExperimentResults& results);  // any method with a course to show
+bool has_learning(const ExperimentResults& results);  // whether any method has a learning curve
 void show_learning(const ExperimentResults& results, ReportSink& sink);
 void show_ablation(const ExperimentResults& results, ReportSink& sink);
 void show_sensitivity(const ExperimentResults& results, ReportSink& sink);
-// What the maps of channels show, in numbers: mean cosines between kinds of channels, epoch by epoch. No rows where
-// there is nothing yet.
+// The maps of channels in numbers: mean cosines between kinds of channels, epoch by epoch. No rows if there is nothing
+// yet.
 ResultTable similarity_table(const ExperimentResults& results, const DataInfo& data,
                              const MethodInfo& method);
 void show_similarity(const ExperimentResults& results, ReportSink& sink);
@@ -102,15 +102,15 @@ void show_timing(const ExperimentResults& results, ReportSink& sink);
 // Labels, curves, reliability; files begin with `name`, captions with `owner`.
 void show_details(const std::string& name, const std::string& owner, const nlohmann::json& details,
                   ReportSink& sink);
-// The pictures and the table of label_page_text, for other pages.
+// The drawings and the table of label_page_text, for other pages.
 void show_label_graph(const std::vector<std::string>& labels, const LabelGraph& graph, ReportSink& sink);
-// The course of a metric on the validation rows, of the first member where there are several.
+// The learning curve of a metric on the validation rows, of the first member if there are several.
 bool of_first_fit(const nlohmann::json& line);  // of the history: the first pass, member and view
 Series validation_curve(const nlohmann::json& history, const std::string& metric);
 
 // Mean ± deviation of some values as a cell.
 TableCell mean_cell(const std::vector<double>& values, int digits = 3);
-// "; ± is the population standard deviation (divided by n) over 5 repetitions", or that there was one alone.
+// "; ± is the population standard deviation (divided by n) over 5 repetitions", or that there was only one.
 std::string spread_words(std::size_t repetitions);
 
 }  // namespace lacuna

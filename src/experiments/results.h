@@ -25,7 +25,7 @@ struct MethodInfo {
   std::string key, name, title, source;
   bool reconstructed = false;
   bool ranked =
-      true;       // false: beside the comparison (the floor, this program's own network), marked in tables
+      true;       // false: not ranked (the floor, this program's own network), marked in tables
   int style = 0;  // of its series in all charts
   std::string marked() const { return ranked ? title : title + " †"; }
 };
@@ -58,13 +58,13 @@ struct ExperimentResults {
   std::string gaps() const { return gap_words(all_gaps(), header); }
   std::vector<GapFacts> all_gaps() const;
   Protocol protocol() const { return protocol_from_name(header.value("protocol", "strict")); }
-  // How the figures came about: {"protocol", "strict"}, {"seed", "1"}, {"version", "0.9.0"}; and as a sentence.
-  // With {"all_rows", "MTD, CDMM"} where these methods learned from the validation rows as well.
+  // The origin of the figures: {"protocol", "strict"}, {"seed", "1"}, {"version", "0.9.0"}; and as a sentence. Also
+  // {"all_rows", "MTD, CDMM"} if these methods learned from the validation rows as well.
   std::vector<std::pair<std::string, std::string>> origin() const;
   std::string origin_words() const;
   std::vector<std::string> refitted() const;
-  // The method that the report looks at most closely: MTD where it takes part (the preset named first), else
-  // our own, else the first that is ranked.
+  // The method that the report compares with all others: MTD if it takes part (the preset named first), else our
+  // own, else the first ranked one.
   const MethodInfo& lead() const;
 };
 
@@ -74,19 +74,20 @@ std::vector<ExperimentResults> load_results(const CellStore& store);
 // A cell's place within its experiment in words: "without audio", "views missing 0.3", "alpha 0.01, beta 1"; "" if
 // the data set, the method and the repetition say it all.
 std::string place_words(const nlohmann::json& place);
-// The whole of it: "mtd:authors on corel5k, alpha 0.01, beta 1, repetition 3".
+// The full name: "mtd:authors on corel5k, alpha 0.01, beta 1, repetition 3".
 std::string cell_words(const nlohmann::json& place);
 
 // The six metrics of the paper, in its order.
 const std::vector<std::string>& paper_metrics();
 
-// The paper's Ave.R on a data set: the mean over the six metrics of the rank of a method's mean, rounded as printed (three
-// digits), ties all with the best of their ranks. Among the ranked methods; NaN for the others and where cells are open.
+// The paper's Ave.R on a data set: for each of the six metrics, methods are ranked by their means rounded to three
+// digits, ties all get the best rank, and the six ranks are averaged. Among the ranked methods; NaN for the others, and
+// if cells are open.
 std::vector<double> average_ranks(const ExperimentResults& results, const std::string& data);
 // The same of a table of means as printed, (methods, metrics).
 std::vector<double> average_ranks(MatrixView<const double> means);
-// 0 for the best of average ranks as printed (two digits), 1 for the second best, ties alike; the number of them where
-// it is not a number.
+// Position of an average rank among all, as printed with two digits: 0 is the best, 1 the second best; ties share a
+// position. NaN comes last.
 std::size_t rank_place(const std::vector<double>& average, std::size_t i);
 // The mean of the average ranks over all data sets; NaN for a method that lacks one.
 std::vector<double> overall_ranks(const ExperimentResults& results);

@@ -1,5 +1,5 @@
-// The search for settings on validation rows: what is tried, and in which order. Shared by `lacuna tune` and by cells
-// with --tune.
+// The search for settings on validation rows: which ones are tried, and in which order. Shared by `lacuna tune` and by
+// cells with --tune.
 #pragma once
 
 #include <cstdint>
@@ -20,11 +20,11 @@ std::string combination_text(
 
 // The settings that the method declares as worth tuning, with their values; empty if it declares none.
 std::vector<Axis> own_axes(const Model& model);
-// Exit::usage where a name or a value is none of the model's, said now and not after hours. The settings stay.
+// Exit::usage if a name or a value is invalid for the model, now rather than after hours. Does not change the settings.
 void check_axes(const std::vector<Axis>& axes, Model& model);
 
-// The settings as given come first, as the empty combination; then all combinations in order, or distinct random ones
-// where there are more than `most` (0 = no limit) in all. One that is what is given already is not repeated.
+// The given settings come first, as the empty combination; then all combinations in order, or distinct random ones if
+// there are more than `most` (0 = no limit). A combination that equals the given settings is not repeated.
 std::vector<Combination> search_plan(const std::vector<Axis>& axes, std::int64_t most, std::uint64_t seed,
                                      Model& model);
 

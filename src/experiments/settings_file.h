@@ -13,15 +13,15 @@ namespace lacuna {
 
 class SettingsFile {
  public:
-  // "" = none, "paper" = the shipped one, else a path. Exit::usage, with the line, where a table names no method or a
-  // key is not a setting of it.
+  // "" = none, "paper" = the built-in one, else a path. Exit::usage, with the line, if a table names no method or a key
+  // is not one of its settings.
   static SettingsFile read(const std::string& name);
-  static const char* paper();  // the shipped file, as text
+  static const char* paper();  // the built-in file, as text
 
-  // What a method gets on a data set; the data set's own values come before those for all.
+  // The settings of a method on a data set; values for this data set override those for all.
   std::map<std::string, std::string> find(const MethodChoice& method, const std::string& data) const;
-  // Tables for data sets that are not among these, each with its line and the nearest name; the shipped file has some
-  // for any run.
+  // Tables for data sets that are not among these, each with its line and the nearest name. None for the built-in file,
+  // which always has such tables.
   std::vector<std::string> idle_tables(const std::vector<std::string>& data) const;
 
  private:

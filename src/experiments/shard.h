@@ -13,21 +13,21 @@
 namespace lacuna {
 
 struct Shard {
-  enum class Of { cells, networks, others };  // networks are those methods that --device is for
+  enum class Of { cells, networks, others };  // networks: the methods that --device applies to
   Of of = Of::cells;
   std::size_t index = 1, count = 1;  // of cells; the first is 1
 
-  // "3/8", or "slurm": from SLURM_ARRAY_TASK_ID, _MIN and _COUNT; "networks", "others". Exit::usage says what is wrong
-  // with it.
+  // "3/8", or "slurm": from SLURM_ARRAY_TASK_ID, _MIN and _COUNT; "networks", "others". Otherwise Exit::usage with the
+  // reason.
   static Shard parse(const std::string& text);
   std::string text() const;
 };
 
-// The part of each cell, counted from 1: the longest cells come first, each to the part that has least to do by then.
-// A pure function of its arguments, so processes agree without a word.
+// The part of each cell, counted from 1: the longest cells come first, and each goes to the part that has least so far.
+// A pure function of its arguments, so processes agree without communication.
 std::vector<std::size_t> balanced(const std::vector<double>& seconds, std::size_t parts);
 
-// The plans' distinct cells in parts. Cells that are to be timed are in none: they run alone, when all others have ended.
+// The plans' distinct cells in parts. Cells of `bench timing` are in none: they run alone, after all others.
 struct Sharding {
   std::vector<const PlannedCell*> cells;
   std::vector<Cost> costs;        // of `cells`

@@ -11,10 +11,10 @@
 
 namespace lacuna {
 
-// Fits the model and looks at the test rows after the given epochs (0 = before the first). For each epoch the
-// matrix of one sample (the first test row with the most views) and the mean over all test rows, each entry
-// over the rows that have both views: {"views": [...], "sample": row, "epochs": [{"epoch", "sample": [[...]],
-// "mean": [[...]]}]}. Entries of missing views are null. Exit::usage if the method has no two channels.
+// Fits the model and computes H on the test rows after the given epochs (0 = before the first). For each epoch it
+// gives the matrix of one sample (the first test row with the most views), and the mean over all test rows, each
+// entry over the rows that have both views: {"views": [...], "sample": row, "epochs": [{"epoch", "sample": [[...]],
+// "mean": [[...]]}]}. Entries of missing views are null. Exit::usage if the method does not have two channels.
 nlohmann::json channel_similarity(Model& model, const std::vector<std::int64_t>& epochs,
                                   const Selection& train, const Selection& val, const Selection& test,
                                   std::uint64_t seed);

@@ -10,8 +10,8 @@
 namespace lacuna {
 
 struct SlurmOptions {
-  std::int64_t tasks = 0;  // of the array; 0 = as many as give each about an hour
-  double margin = 2;       // time and memory asked for, by the estimate
+  std::int64_t tasks = 0;  // of the array; 0 = so many that each takes about an hour
+  double margin = 2;       // requested time and memory, divided by the estimate
   void declare(Options& options);
 };
 
@@ -26,7 +26,7 @@ struct SlurmJob {
   std::string time() const;    // "0-02:35:00"
   std::string memory() const;  // "1200M"
 };
-// Without a store nothing is done yet.
+// Without a store no cell counts as finished.
 SlurmJob plan_job(std::span<const Plan> plans, const SlurmOptions& options, const CellStore* store,
                   Shelf& shelf);
 
@@ -34,7 +34,7 @@ struct SlurmCommand {
   std::string name;     // of the job
   std::string folder;   // where it is started
   std::string program;  // of this process
-  std::string words;  // behind it, quoted: "bench table --data ...", without --threads, --shard and --resume
+  std::string words;  // its arguments, quoted: "bench table --data ...", without --threads, --shard and --resume
 };
 std::string slurm_script(const SlurmJob& job, const SlurmCommand& command);
 

@@ -1,4 +1,4 @@
-// The tests that referees ask for when methods are compared (docs/experiments.md explains when to use which):
+// Significance tests for comparisons of methods (docs/experiments.md explains when to use which):
 //   - over several data sets: Friedman with the Iman-Davenport correction, then Nemenyi (all pairs, one
 //     critical difference) or Wilcoxon's signed ranks with Holm's correction (pairs with one method);
 //   - over repetitions on one data set: the t-test corrected for overlapping training sets (Nadeau and
@@ -17,7 +17,7 @@ namespace lacuna {
 // Descending ranks of one row of values, ties by mean rank. A value that is not a number ranks last.
 std::vector<double> ranks(std::span<const double> values);
 
-// The same where ties all get the best of their ranks: what the paper's tables call Ave.R is a mean of these.
+// The same, but ties all get the best of their ranks: the paper's Ave.R is a mean of these.
 std::vector<double> best_ranks(std::span<const double> values);
 
 double mean(std::span<const double> values);
@@ -48,8 +48,8 @@ struct Wilcoxon {
   double statistic = 0;        // T, the smaller of both
   double z = 0, p = 1;         // p is exact up to 60 differing pairs, else the normal approximation
 };
-// Pairs without difference are ranked too and their ranks shared by both sides (one is dropped if they are
-// odd in number), as Demsar does.
+// Pairs without difference are ranked too, and both sides share their ranks (one pair is dropped if their number is
+// odd), as in Demsar (2006).
 Wilcoxon wilcoxon(std::span<const double> a, std::span<const double> b);
 
 // Holm's step-down adjustment; result[i] belongs to p[i]. Adjusted values below alpha are significant.

@@ -13,7 +13,7 @@ struct GridStatus {
   struct Count {
     std::string name;  // of the experiment
     std::size_t cells = 0, done = 0, running = 0, failed = 0;
-    std::size_t stale = 0;  // claimed by a process that is gone; the next one that comes by takes them on
+    std::size_t stale = 0;  // claimed by a process that is gone; the next process takes them over
     std::size_t open = 0;
     nlohmann::json json() const;
   };
@@ -22,13 +22,13 @@ struct GridStatus {
     Owner owner;           // of a running or stale one
     std::string error;     // of a failed one
   };
-  std::vector<Count> experiments;  // a cell that stands in several counts in each
+  std::vector<Count> experiments;  // a cell that belongs to several counts in each
   Count total;                     // each cell once
   std::vector<Entry> running, stale, failed;
   double per_hour = 0;  // cells that were finished in the last hour, or since the first began if that is less
   double seconds_left =
-      0;  // by the mean of finished cells of the same method and data, with those that run now
-  std::size_t untimed = 0;  // unfinished cells of which none of the kind was finished yet
+      0;  // from the mean of finished cells of the same method and data, including running cells
+  std::size_t untimed = 0;  // unfinished cells of a method and data set without any finished cell
   nlohmann::json json() const;
   std::string text() const;
 };

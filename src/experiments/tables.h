@@ -11,7 +11,7 @@ namespace lacuna {
 
 struct TableCell {
   std::string text;                                             // as shown
-  double value = std::numeric_limits<double>::quiet_NaN();      // what sorting and CSV use; NaN: the text
+  double value = std::numeric_limits<double>::quiet_NaN();      // used for sorting and CSV; NaN: the text is used
   double deviation = std::numeric_limits<double>::quiet_NaN();  // shown small behind it
   bool best = false;                                            // set bold
   bool second = false;                                          // underlined

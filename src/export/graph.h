@@ -1,5 +1,5 @@
-// An ONNX graph under construction, and the file it becomes (opset 17, IR 8). Values are named; every value of
-// ours but inputs and outputs gets a name of its own. Matrices are borrowed until write() returns.
+// Builds an ONNX graph and writes its file (opset 17, IR 8). Values have names, generated ones except for inputs and
+// outputs. Matrices are borrowed until write() returns.
 #pragma once
 
 #include <cstdint>
@@ -35,7 +35,7 @@ class OnnxGraph {
 
   // (batch, columns) real numbers. Exit::mismatch if the name is taken.
   Value input(const std::string& name, std::size_t columns);
-  // The result of an operation of the standard. `hint` names it for those who look at the graph.
+  // The result of a standard operation. `hint` becomes part of its name, for people who look at the graph.
   Value node(const std::string& operation, const std::vector<Value>& inputs, const std::string& hint,
              const std::vector<OnnxAttribute>& attributes = {}) {
     return nodes(operation, inputs, {hint}, attributes).front();
@@ -60,7 +60,7 @@ class OnnxGraph {
   struct Constant {
     ProtoMessage head;  // a tensor up to its bytes
     Bytes bytes;
-    std::string own;  // the bytes of small ones
+    std::string own;  // the bytes of small tensors
     std::string_view raw() const {
       return own.empty() ? std::string_view(reinterpret_cast<const char*>(bytes.data()), bytes.size())
                          : std::string_view(own);

@@ -12,7 +12,7 @@
 
 namespace lacuna {
 
-// One view as it enters the graph. gap (batch, 1) is true where the whole row is NaN: the view is missing.
+// A view as an input of the graph. gap (batch, 1) is true where the whole row is NaN: the view is missing.
 struct OnnxView {
   std::string name;
   OnnxGraph::Value
@@ -32,8 +32,8 @@ struct OnnxNetwork {
   float epsilon = 1e-5f;          // of the norms
 };
 
-// Sigmoid scores (batch, c) of the network in `weights` (nn/mtd.h, nn/early.h, nn/pair.h: told by the names of its tensors)
-// on prepared views.
+// Sigmoid scores (batch, c) of the network in `weights` (nn/mtd.h, nn/early.h or nn/pair.h, by the names of its
+// tensors) on prepared views.
 OnnxGraph::Value onnx_scores(OnnxGraph& graph, const std::vector<OnnxView>& views,
                              const std::vector<OnnxGraph::Value>& prepared, const Tensors& weights,
                              const OnnxNetwork& network, const std::string& stem);

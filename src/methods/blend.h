@@ -5,10 +5,10 @@
 // turns its values into log-odds, all labels together; these are blended. On each of twenty bootstrap samples of the
 // rows, eight shares are assigned one at a time, each to the candidate that raises the mean AP of a row most; the best
 // stage counts. A candidate's weight is the mean of its shares over the samples: one that is better beyond noise gets
-// all the weight, and those that are equal up to noise share it. Candidates with less than 5 % are dropped. Another line
-// calibrates the sum, because a mean of log-odds is too close to 0. With fewer than kFewestJudged rows only the first
-// candidate is used. AP is undefined for rows whose known labels are all positive or all negative, as they are with a
-// single label; if too few other rows remain, log loss replaces AP.
+// all the weight, and those that are equal up to noise share it. Candidates with less than 5 % are dropped. Another
+// line calibrates the sum, because a mean of log-odds is too close to 0. With fewer than kFewestJudged rows only the
+// first candidate is used. AP is undefined for rows whose known labels are all positive or all negative, as they are
+// with a single label; if too few other rows remain, log loss replaces AP.
 #pragma once
 
 #include <cstdint>

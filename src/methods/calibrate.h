@@ -53,8 +53,8 @@ class Calibration {
   // The probability of a label for the log-odds of its score (for the score itself where scores are no probabilities).
   double probability(std::size_t label, double x) const;
   void apply(MatrixView<float> scores) const;  // raw scores to probabilities, in place
-  // The log-odds of a label's probability for its raw score; and the raw score whose log-odds are larger by `shift` (the
-  // score itself if shift is 0).
+  // The log-odds of a label's probability for its raw score; and the raw score whose log-odds are larger by `shift`
+  // (the score itself if shift is 0).
   double log_odds(std::size_t label, float score) const;
   float moved(std::size_t label, float score, double shift) const;
 

@@ -1,8 +1,8 @@
 // Several fits used as one. Members may differ in seed, in settings, in the preparation of their inputs and in method.
 //
 // Teachers are fitted first: the mean of their scores on the training rows becomes the soft labels of the members after
-// them (Items::Q), and they are not part of the result. The others have equal weights, or they are candidates: fitted as
-// far as a budget allows, judged on rows that they did not learn from, and weighted or left out (methods/blend.h).
+// them (Items::Q), and they are not part of the result. The others have equal weights, or they are candidates: fitted
+// as far as a budget allows, judged on rows that they did not learn from, and weighted or left out (methods/blend.h).
 #pragma once
 
 #include <memory>

@@ -1,8 +1,8 @@
 // Which view drove this tag: the Shapley value of every view that an item has. The players of the game are the item's
 // views; the value of a set of views is the model's output with only these. The value of the empty set (`base`) is the
 // label's frequency in training (Model::prior). Methods are not trained on items without views, so their own output for
-// them is arbitrary, and its error would be charged to every view; Base::model selects it nevertheless. A view's Shapley
-// value is what it adds, averaged over all orders in which the views could have come; the values add up to
+// them is arbitrary, and its error would be charged to every view; Base::model selects it nevertheless. A view's
+// Shapley value is what it adds, averaged over all orders in which the views could have come; the values add up to
 // score - base.
 //
 // Items with up to `exact_views` views are exact: all 2^k sets are evaluated, which costs a network that encodes views

@@ -59,8 +59,8 @@ class ImvwlSolver {
   double correlation_norm_ = 0;
 };
 
-// V >= 0 (n, r) for the present views of rows, with the bases fixed: `steps` projected gradient steps, starting at the
-// scale of least error.
+// V >= 0 (n, r) for the present views of rows, with the bases fixed: `steps` accelerated projected gradient steps from
+// V = 0.
 Matrix<double> represent(const Items& items, const std::vector<Matrix<float>>& bases, int steps);
 
 }  // namespace lacuna

@@ -3,11 +3,11 @@
 //   log-odds_j ← log-odds_j + w Σ_{k known} θ_jk (y_k - p_k)
 // p_k is the calibrated probability of label k given the views. So a known label counts by how surprising it is, since
 // the scores already contain what the views tell. θ_jk is the log odds ratio of the pair in the training labels, shrunk
-// towards 0 if the pair was counted on few rows (data/label_graph.h). An item without known labels keeps its scores, bit
-// for bit.
+// towards 0 if the pair was counted on few rows (data/label_graph.h). An item without known labels keeps its scores,
+// bit for bit.
 //
-// The weight w is chosen on validation rows by the rule of methods/weight_choice.h: half of the known labels of each row
-// are given, and the average precision of the others is measured. If w is 0, nothing is stored.
+// The weight w is chosen on validation rows by the rule of methods/weight_choice.h: half of the known labels of each
+// row are given, and the average precision of the others is measured. If w is 0, nothing is stored.
 #pragma once
 
 #include <nlohmann/json_fwd.hpp>
@@ -34,8 +34,8 @@ class LabelLinks {
   const WeightTrial& chosen() const { return chosen_; }  // the weight, and its gain on the validation rows
   std::size_t rows() const { return rows_; }             // number of validation rows it was chosen on
 
-  // Labels that are known in `known` (n, c) change the scores (n, c) of the others, in place. Const, re-entrant; the same
-  // bits for any number of threads.
+  // Labels that are known in `known` (n, c) change the scores (n, c) of the others, in place. Const, re-entrant; the
+  // same bits for any number of threads.
   void refine(MatrixView<const std::int8_t> known, const Calibration& calibration,
               MatrixView<float> scores) const;
 

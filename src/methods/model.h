@@ -80,8 +80,8 @@ class Model {
   using Sink = FunctionRef<void(std::size_t, MatrixView<const float>)>;
   void predict(const Selection& selection, Sink sink) const;
   // Recovers the missing views of items from their other views, in blocks: sink(first row of the block, the block).
-  // Present views are passed on bit for bit, and an item without any view gets none. Exit::mismatch unless the model was
-  // fitted with the setting keep-decoders. Views and columns are matched as in predict. Const, re-entrant.
+  // Present views are passed on bit for bit, and an item without any view gets none. Exit::mismatch unless the model
+  // was fitted with the setting keep-decoders. Views and columns are matched as in predict. Const, re-entrant.
   using FilledSink = FunctionRef<void(std::size_t, Filled&&)>;
   void recover(const Selection& selection, FilledSink sink) const;
   Filled recover(const Selection& selection) const;       // all rows at once
@@ -94,8 +94,8 @@ class Model {
   // The views with names, sizes and column names, for items that arrive one by one. `empty` is the value of an empty
   // cell: refuse, zero, or mean (of the training rows; Exit::mismatch if the file is too old to contain it).
   std::vector<ViewShape> view_shapes(const std::string& empty = "refuse") const;
-  // Of a model that was fitted again on training and validation rows (methods/refit.h): {"rows": all rows that it learned
-  // from, "selected": what the first fit selected}. Null for other models.
+  // Of a model that was fitted again on training and validation rows (methods/refit.h): {"rows": all rows that it
+  // learned from, "selected": what the first fit selected}. Null for other models.
   const nlohmann::json& refitted() const { return refitted_; }
   // decide: which labels an item gets, by the thresholds chosen on validation rows, or by the method's own rule if
   // there were no such rows. calibrate: turns scores into calibrated probabilities, in place; Exit::mismatch if

@@ -8,10 +8,10 @@
 //      the prepared views directly, with zeros for missing ones: few rows allow only few factors, which miss much of a
 //      view.
 //
-// The number of factors, the penalties and the shares of both regressions are chosen by cross-validation on hidden views
-// (three parts, or eight with fewer than 1,000 rows), and the deviations are measured there. A deviation times 1.645 is
-// half of an interval that contained 91 % of these hidden values, so that it contains 90 % of new ones. It is chosen per
-// column, and is larger for items whose views determine the factors less.
+// The number of factors, the penalties and the shares of both regressions are chosen by cross-validation on hidden
+// views (three parts, or eight with fewer than 1,000 rows), and the deviations are measured there. A deviation times
+// 1.645 is half of an interval that contained 91 % of these hidden values, so that it contains 90 % of new ones. It is
+// chosen per column, and is larger for items whose views determine the factors less.
 //
 // It needs neither labels nor a network, so every method can have one (Model, --keep-decoders).
 #pragma once
@@ -52,8 +52,8 @@ class Recovery {
   // `source` as in Preparation::apply. Const, re-entrant; the result for a row does not depend on other rows.
   RecoveredViews recover(const Selection& rows, const std::vector<int>& source) const;
 
-  // {"factors", "rows", "views": [{"name", "error", "coverage", "rows"}]}. The error is that of hidden views relative to
-  // predicting column means; null if the view could not be learned and is filled with its means. Null if empty.
+  // {"factors", "rows", "views": [{"name", "error", "coverage", "rows"}]}. The error is that of hidden views relative
+  // to predicting column means; null if the view could not be learned and is filled with its means. Null if empty.
   nlohmann::json about() const;
 
   void save(Tensors& file) const;

@@ -1,8 +1,8 @@
 // Learning from all rows (the setting `all-rows`). A model learns nothing from rows that are held out for selection,
 // which is a loss if few rows have labels. So there are two fits. The first one selects on held-out rows as usual: the
 // epoch, the weight of a memory, candidates, thresholds, calibration. The second one applies these to training and
-// validation rows together, and predicts. Figures of the validation rows are those of the first fit; no rows are left to
-// measure the second.
+// validation rows together, and predicts. Figures of the validation rows are those of the first fit; no rows are left
+// to measure the second.
 #pragma once
 
 #include <nlohmann/json.hpp>

@@ -4,13 +4,13 @@
 //   k_j = exp(τ (r·r_j - max_i r·r_i))    closeness of row j, relative to the nearest row; τ is --memory-sharpness
 //   v = (Σ_j k_j t_j + π) / (Σ_j k_j + 1)
 //   logit ← (logit + w logit(v)) / (1 + w)
-// Only rows with a known label vote. t_j are the labels of row j; an unknown one is the network's own probability. π are
-// the labels' frequencies in training, which count as one more row, as close as the nearest. Models of older versions
-// have 1 instead of the maximum, and .3 π. Dividing by 1 + w changes no order and keeps a score a probability; with
-// w = 0 only the network counts.
+// Only rows with a known label vote. t_j are the labels of row j; an unknown one is the network's own probability. π
+// are the labels' frequencies in training, which count as one more row, as close as the nearest. Models of older
+// versions have 1 instead of the maximum, and .3 π. Dividing by 1 + w changes no order and keeps a score a
+// probability; with w = 0 only the network counts.
 //
-// The weight w (`--memory auto`) is chosen on validation rows by the rule of methods/weight_choice.h. If w is 0, no rows
-// are stored.
+// The weight w (`--memory auto`) is chosen on validation rows by the rule of methods/weight_choice.h. If w is 0, no
+// rows are stored.
 #pragma once
 
 #include <cstdint>
@@ -45,8 +45,8 @@ struct MemoryOptions {
 std::vector<WeightTrial> try_memory_weights(MatrixView<const float> logits, MatrixView<const float> votes,
                                             MatrixView<const std::int8_t> truth);
 
-// A method that stores training rows: {"rows", "sharpness", "weight"}, for an ensemble a list with one entry per member;
-// null if none are stored.
+// A method that stores training rows: {"rows", "sharpness", "weight"}, for an ensemble a list with one entry per
+// member; null if none are stored.
 class MemoryHolder {
  public:
   virtual ~MemoryHolder() = default;
@@ -70,8 +70,8 @@ class RowMemory {
   std::size_t rows() const { return rows_.rows(); }
   double weight() const { return static_cast<double>(weight_); }
 
-  // The votes as log-odds (k, c), and logits (k, c) combined with them. Const, re-entrant; the same bits for any number of
-  // threads.
+  // The votes as log-odds (k, c), and logits (k, c) combined with them. Const, re-entrant; the same bits for any
+  // number of threads.
   void vote(MatrixView<const float> Z, MatrixView<float> votes) const;
   void join(MatrixView<const float> Z, MatrixView<float> logits) const;
 

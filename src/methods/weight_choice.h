@@ -15,8 +15,8 @@ namespace lacuna {
 constexpr std::size_t kFewestRows = 10;
 constexpr std::array<double, 7> kTriedWeights = {0, .25, .5, .75, 1, 1.25, 1.5};
 
-// The result of a weight on the validation rows: mean average precision, its gain over weight 0, and the gain's standard
-// error over rows.
+// The result of a weight on the validation rows: mean average precision, its gain over weight 0, and the gain's
+// standard error over rows.
 struct WeightTrial {
   double weight = 0, ap = 0, gain = 0, error = 0;
 };

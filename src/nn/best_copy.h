@@ -1,5 +1,5 @@
-// What predictions read of a network, as it was after its best epoch. It lies in the engine's memory where that has room for
-// it, so that keeping it moves nothing between a device and the host; otherwise in the host's.
+// A copy of the numbers that predictions read, as they were after the best epoch. It lies in the engine's memory if
+// there is room, so that no data move between device and host; otherwise in the host's memory.
 #pragma once
 
 #include <map>
@@ -16,7 +16,7 @@ class BestCopy {
  public:
   explicit BestCopy(Network& network) : network_(network) {}
 
-  // The mean where there is one, otherwise the value; and the buffers.
+  // The mean if there is one, otherwise the value; and the buffers.
   void take() {
     if (place_ == nullptr) choose_place();
     each([this](const std::string& name, MatrixView<float> from, MatrixView<float>) {

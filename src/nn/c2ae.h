@@ -25,7 +25,7 @@ struct C2aeOptions {
   double orthogonal = .5;   // λ
   double alpha = .5;        // α
   double margin = 5;        // μ
-  double rate_decay = .98;  // factor on the learning rate an epoch
+  double rate_decay = .98;  // factor on the learning rate per epoch
   bool complete = false;  // every label is known: the label code is 0 and 1 (not a setting; the data say it)
   void declare(Options& options);
 };

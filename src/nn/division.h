@@ -1,6 +1,6 @@
-// Which rank computes which chain of a network: an encoder or a decoder of one view, with its parameters, their optimiser
-// state and the rows that it reads. What all chains come together in (fusion, the classifier, losses of all views) every
-// rank computes for itself, in the same order and with the same bits.
+// Assigns the chains of a network to ranks. A chain is an encoder or a decoder of one view, with its parameters, their
+// optimiser state and the rows that it reads. Where chains meet (fusion, classifier, losses of all views), every rank
+// computes the result itself, in the same order and with the same bits.
 #pragma once
 
 #include <algorithm>
@@ -17,9 +17,9 @@ namespace lacuna {
 class Division {
  public:
   Division() = default;
-  // The most expensive chains first, each to the rank that has least so far. Those from `later` on work when the others
-  // are done, so that both kinds are divided evenly each. The result of a training does not depend on it. Exit::usage for
-  // more ranks than chains.
+  // Assigns the most expensive chains first, each to the rank that has least so far. Chains from `later` on are
+  // computed after the others, so each of the two kinds is divided evenly. The result of a training does not depend on
+  // the division. Exit::usage for more ranks than chains.
   Division(const Ranks& ranks, std::span<const double> costs, std::size_t later = ~std::size_t{0})
       : ranks_(&ranks), owners_(costs.size()) {
     const auto size = static_cast<std::size_t>(ranks.size());
@@ -33,7 +33,7 @@ class Division {
     std::ranges::stable_sort(order, [&](std::size_t a, std::size_t b) { return costs[a] > costs[b]; });
     std::vector<double> all(size);
     for (const bool second : {false, true}) {
-      std::vector<std::pair<double, double>> loads;  // of this kind, and of all
+      std::vector<std::pair<double, double>> loads;  // per rank: of this kind, of all chains
       for (const double load : all) loads.emplace_back(0, load);
       for (const std::size_t chain : order) {
         if ((chain >= later) != second) continue;

@@ -1,9 +1,9 @@
-// The early-fusion network (--fusion early): the views of a row stand side by side, u = [√(m/k) x_v or 0],
-// with k of m views there, and go through one encoder:
+// The early-fusion network (--fusion early): the views of a row are concatenated, u = [√(m/k) x_v or 0], if k of
+// m views are present, and pass one encoder:
 //   z = norm(Linear(... dropout(ReLU(Linear(u)))))       logits = Linear(dropout(ReLU(z)))
-// In training every row passes twice with the same parameters: with its views, and with a random part of
-// them. The second pass is taught mostly by the first one's probability (Ops::view_loss with one slot a row),
-// so that the network learns to say with few views what it says with many. Options, masks and losses are
+// In training every row passes twice with the same parameters: with its views, and with a random subset of
+// them. The second pass is mostly taught by the first one's probability (Ops::view_loss with one slot per row),
+// so the network learns to predict from few views what it predicts from many. Options, masks and losses are
 // those of nn/mtd.h.
 #pragma once
 
@@ -27,7 +27,7 @@ class EarlyNetwork final : public BasicNetwork<T> {
   EarlyNetwork(const MtdOptions& options, const NetworkShape& shape, std::uint64_t seed,
                std::shared_ptr<Ops<T>> ops);
 
-  // Whose predictions become its soft labels; its own unless said.
+  // The network whose predictions become the soft labels; this one unless set.
   void listen_to(const BasicNetwork<T>& whole) { whole_ = &whole; }
 
   void keep(OptimiserState state) override;
@@ -45,13 +45,13 @@ class EarlyNetwork final : public BasicNetwork<T> {
   std::uint64_t parameters_for_prediction() const override { return parameters_.count(true); }
 
  private:
-  // How rows become rows of u, in a parcel: per view what is hidden of each row, and each row's factor.
+  // How rows become rows of u, in a parcel: per view the hidden part of each row, and each row's factor.
   struct Joined {
     std::vector<Parcel::Piece<Fragment>> hidden;
     Parcel::Piece<float> factors;
   };
   // Everything a step writes besides parameters. With a second pass the stack has 2b rows: first all rows
-  // with their views, then all rows with a part of them.
+  // with their views, then all rows with a subset of them.
   struct Memory {
     std::size_t capacity = 0;                // rows of the largest batch so far
     std::vector<std::uint8_t> left, subset;  // (b, m) flat
@@ -73,12 +73,12 @@ class EarlyNetwork final : public BasicNetwork<T> {
   bool passes_twice() const { return options_.view_weight > 0; }
   void reserve(std::size_t rows);
   // Puts into the parcel how rows are joined, with the views that are left; `fragments` (b, m) flat or empty.
-  // After it has been sent, join() makes u of them.
+  // When it has been sent, join() computes u.
   void plan(std::span<const std::uint8_t> left, std::span<const Fragment> fragments, Memory& m,
             Joined& joined) const;
   void join(const Items& items, std::span<const std::uint32_t> rows, const Joined& joined, MatrixView<T> X,
             Memory& m) const;
-  // Z and logits in the engine's memory, of one block after the other: body(first row, Z, logits).
+  // Computes Z and logits in the engine's memory, block by block: body(first row, Z, logits).
   void for_blocks(const Items& items,
                   FunctionRef<void(std::size_t, MatrixView<T>, MatrixView<T>)> body) const;
 

@@ -1,6 +1,7 @@
-// Weights of labels in the losses, so that rare ones are heard: w_j in proportion to share_j^-½ (sqrt) or share_j^-1
-// (inverse), share_j = (k + 1) / (n + 2) of k positives among n known labels of the training rows. Their mean over all known
-// entries is 1. A label weighs the same whether it is there or not, so that what is learned stays a probability.
+// Weights of labels in the losses, so that rare labels count more: w_j is proportional to share_j^-½ (sqrt) or
+// share_j^-1 (inverse), where share_j = (k + 1) / (n + 2) for k positives among n known entries of the label in the
+// training rows. Their mean over all known entries is 1. Positive and negative entries have the same weight, so the
+// network still learns probabilities.
 #pragma once
 
 #include <cmath>

@@ -1,7 +1,7 @@
-// Layers with parameters: a linear layer, chains of them, and the normalisation at an encoder's end. Each
-// forward stands beside its backward; a backward also updates the layer's parameters (ops/ops.h). A layer
-// holds ids into the network's arena, so one set of layers serves training, the running average and
-// prediction. What the views and channels of a network do alike is handed to the engine together.
+// Layers with parameters: a linear layer, chains of them, and the normalisation at the end of an encoder. Each
+// forward is followed by its backward, which also updates the layer's parameters (ops/ops.h). A layer contains
+// ids into the network's arena, so one set of layers serves training, the running average and prediction. The
+// same layer of all views and channels goes to the engine in one call.
 #pragma once
 
 #include <cstdint>
@@ -13,7 +13,7 @@
 
 namespace lacuna {
 
-// The layer that draws (Draws::layer) of the dropout before a classifier use; those of chains count from 0.
+// Draws::layer of the dropout before a classifier; the dropouts of chains count from 0.
 inline constexpr std::uint32_t kFusedDropoutLayer = 1u << 30;
 
 template <class T>
@@ -26,7 +26,7 @@ struct Linear {
   // Weights and bias U(±1/√fan_in); a bias other than 0 is constant instead.
   void initialise(const Ops<T>& ops, Parameters<T>& parameters, std::uint64_t seed, double bias = 0) const;
 
-  // Jobs for the engine, with the parameters that learn or with those that predict.
+  // Jobs for the engine, with the parameters of training or those of prediction.
   ForwardJob<T> forward(const Parameters<T>& parameters, MatrixView<const T> X, bool relu,
                         MatrixView<T> Y) const;
   BackwardJob<T> backward(Parameters<T>& parameters, MatrixView<const T> X, MatrixView<const T> dY,
@@ -54,8 +54,8 @@ class Buffer {
   EngineMatrix<T> memory_;
 };
 
-// What the backward of a chain needs of its forward, and two buffers that gradients (or, in predictions,
-// activations) alternate between. Buffers are as large as the largest batch; a step uses their top rows.
+// What the backward of a chain needs from its forward, and two buffers between which gradients (in predictions,
+// activations) alternate. Buffers are as large as the largest batch; a step uses their first rows.
 template <class T>
 struct ChainMemory {
   std::vector<Buffer<T>> hidden;   // (rows, width) per hidden layer, after ReLU and dropout
@@ -64,8 +64,8 @@ struct ChainMemory {
 template <class T>
 struct PingPong {
   Buffer<T> buffers[2];
-  FormPointer forms[2];     // of what they hold in predictions
-  FormPointer gradients[2];  // and in steps
+  FormPointer forms[2];     // of their contents in predictions
+  FormPointer gradients[2];  // of their contents in steps
   PingPong() = default;
   PingPong(const Ops<T>& ops, std::size_t rows, std::size_t cols) {
     for (auto& buffer : buffers) buffer = Buffer<T>(ops, rows, cols);
@@ -93,7 +93,7 @@ class Chain {
   std::uint32_t first_layer_id_ = 0;
 };
 
-// Chains that go together, all of the same depth, each with its input, its output and its memory.
+// Chains of the same depth that are computed together, each with its input, its output and its memory.
 template <class T>
 struct ChainForward {
   const Chain<T>* chain;
@@ -122,7 +122,7 @@ struct ChainPrediction {
   PingPong<T>* scratch;
   MatrixView<T> Y;
 };
-// `draws` without layer and rows, which are the chains'.
+// `draws` has neither layer nor rows, which belong to the chains.
 template <class T>
 void forward(const Ops<T>& ops, const Parameters<T>& parameters, std::span<const ChainForward<T>> chains,
              double dropout, Draws draws);
@@ -158,7 +158,7 @@ class Norm {
   EngineMatrix<T> running_, batch_;  // (2, d): running statistics; those of the last forward
 };
 
-// Norms of one kind that go together. None: a copy.
+// Norms of the same kind that are computed together. Without a norm: a copy.
 template <class T>
 void norm_forward(const Ops<T>& ops, EndNorm kind, std::span<const NormForward<T>> jobs,
                   const BatchNormSettings& settings);

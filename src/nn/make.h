@@ -1,4 +1,4 @@
-// The network that the options ask for.
+// Makes the network that the options describe.
 #pragma once
 
 #include <memory>

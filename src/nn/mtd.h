@@ -30,7 +30,7 @@ class MtdNetwork final : public BasicNetwork<T> {
              std::shared_ptr<Ops<T>> ops);
   ~MtdNetwork() override;
 
-  // Whose predictions become its soft labels; its own unless said.
+  // The network whose predictions become the soft labels; this one unless set.
   void listen_to(const BasicNetwork<T>& whole) { whole_ = &whole; }
 
   void keep(OptimiserState state) override;
@@ -59,7 +59,7 @@ class MtdNetwork final : public BasicNetwork<T> {
 
  private:
   struct View {
-    std::vector<Chain<T>> encoders;  // one a channel
+    std::vector<Chain<T>> encoders;  // one per channel
     std::vector<Norm<T>> norms;
     Chain<T> decoder;
     Linear<T> classifier;
@@ -80,7 +80,7 @@ class MtdNetwork final : public BasicNetwork<T> {
   void reserve(std::size_t rows);
   void plan(const Batch& batch);    // hides views and fragments, numbers the stack's rows
   void encode(const Batch& batch);  // X' -> S, O
-  void gather_noise();              // what missing instances look like to batch norm
+  void gather_noise();              // rows of noise in place of missing instances, for batch norm
   void fuse(const Batch& batch);    // S, O -> F -> Z -> logits
   void decode(const Batch& batch, const UpdateRule& rule, double* values);  // both ways; adds to dS, dO or dF
   void classify_views(const Batch& batch, const UpdateRule& rule, double* value);  // both ways; adds to dS
@@ -90,7 +90,7 @@ class MtdNetwork final : public BasicNetwork<T> {
   void embed(const Items& items, std::size_t begin, std::size_t count, Embedding& embedding) const;
   MatrixView<T> head(Slots slots, Embedding& embedding,
                      MatrixView<T> logits) const;  // S, O -> F -> Z -> logits
-  // Z and logits in the engine's memory, of one block after the other: body(first row, Z, logits).
+  // Computes Z and logits in the engine's memory, block by block: body(first row, Z, logits).
   using Body = FunctionRef<void(std::size_t, MatrixView<T>, MatrixView<T>)>;
   void for_blocks(const Items& items, Body body) const;
   void for_sets(const Items& items, const ViewSets& sets, Body body) const;

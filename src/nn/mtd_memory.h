@@ -1,15 +1,15 @@
-// What a step of the two-channel network writes besides parameters: sized once for the largest batch, never
-// inside a step. Private to nn/mtd*.cc.
+// Everything that a step of the two-channel network writes besides parameters. Sized once for the largest batch; a
+// step allocates nothing. Private to nn/mtd*.cc.
 #pragma once
 
 #include "nn/mtd.h"
 
 namespace lacuna {
 
-// The instances of one view that a step works on: rows in the stack, and which of the items they are.
+// The instances of one view that a step computes: their rows in the stack, and their items.
 struct MtdBlock {
   std::vector<std::uint32_t> rows;  // positions in the items, in batch order
-  std::vector<Fragment> fragments;  // what is hidden of each row; of the extra row everything
+  std::vector<Fragment> fragments;  // the hidden fragment of each row; all of the extra row
   std::size_t offset = 0;           // first row in the stack
   std::size_t missing = 0;          // instances that the extra last row stands for; 0 = there is no such row
   std::size_t noise = 0;            // rows of noise behind those of the items, one for each missing instance
@@ -23,14 +23,14 @@ template <class T>
 struct MtdNetwork<T>::Memory {
   std::size_t capacity = 0;  // rows of the largest batch so far
 
-  // The plan of the step: which instances are left, what is hidden of them, where they lie.
+  // The plan of the step: which instances are left, which fragments are hidden, and the rows of the stack.
   std::vector<MtdBlock> blocks;              // of the views that encoders see
   std::vector<MtdBlock> targets;             // of the instances to be reconstructed
   std::vector<std::uint8_t> left;            // (b, m) flat: the view is present and not hidden
   std::vector<Fragment> fragments;           // (b, m) flat
   Matrix<std::int32_t> slots, target_slots;  // (b, m)
   std::size_t stack_rows = 0, target_rows = 0;
-  Parcel parcel;  // all of it that the engine reads
+  Parcel parcel;  // the parts of the plan that the engine reads
   Parcel::Piece<std::uint32_t> rows_piece, noise_piece;
   Parcel::Piece<std::int32_t> slots_piece, target_slots_piece;
 

@@ -1,8 +1,8 @@
-// The interface between a network and the loop that trains it (nn/train.h). A network owns its learned
-// numbers, their optimiser state and its work space; it computes one step at a time. It knows nothing of
-// epochs' order, schedules, validation, files or progress.
+// The interface between a network and the loop that trains it (nn/train.h). A network owns its parameters, their
+// optimiser state and its work space; it computes one step at a time. It knows nothing about the order of rows,
+// schedules, validation, files or progress.
 //
-// Templated on the number type so that finite differences run through whole models in double; the product
+// A template on the number type, so that tests compute finite differences of whole models in double; the program
 // trains Network = BasicNetwork<float>.
 #pragma once
 
@@ -34,8 +34,8 @@ struct Batch {
   std::uint32_t step = 0;   // 0, 1, ... over the whole training, never reset
 };
 
-// What a step reports: "total" first, then its parts before weighting, in the network's own order. The names
-// are string literals. Any of them may be NaN or infinite: the loop decides what that means.
+// The losses of a step: "total" first, then its parts before weighting, in the network's own order. The names
+// are string literals. A loss may be NaN or infinite; the loop handles that.
 struct Losses {
   struct Entry {
     const char* name = "";
@@ -54,19 +54,19 @@ struct Losses {
   const Entry* end() const { return entries.data() + count; }
 };
 
-// What a network is made for.
+// The sizes that a network is made for.
 struct NetworkShape {
   std::vector<std::size_t> columns;  // per view
   std::size_t labels = 0;
   std::size_t training_rows = 0;      // how many items there are to learn from; only soft labels need it
   bool prediction_only = false;       // leave out what only training needs; step() is then not allowed
-  std::uint64_t most_parameters = 0;  // Exit::data rather than memory for more than these; 0 = no limit
-  const Ranks* ranks = nullptr;       // that train it together; null = this process alone
+  std::uint64_t most_parameters = 0;  // more than these are Exit::data, before memory is allocated; 0 = no limit
+  const Ranks* ranks = nullptr;       // the ranks that train it together; null = this process alone
 };
 
-// Which optimiser state a network keeps beside each parameter; decided once, before the first step.
+// The optimiser state that a network keeps for each parameter; decided once, before the first step.
 struct OptimiserState {
-  bool second = false;  // all but sgd
+  bool second = false;  // second moment: every optimiser except sgd
   bool mean = false;    // running average of the parameters
 };
 
@@ -75,51 +75,51 @@ class BasicNetwork {
  public:
   virtual ~BasicNetwork() = default;
 
-  // Called once, before the first step and before a checkpoint is put back. `mean` starts as a copy of the
+  // Called once, before the first step and before a checkpoint is restored. `mean` starts as a copy of the
   // value.
   virtual void keep(OptimiserState state) = 0;
 
   // Forward, backward and update of every parameter. Allocates nothing after the first call with the largest
   // batch. The returned losses are those before the update.
   virtual Losses step(const Batch& batch, const UpdateRule& rule) = 0;
-  // The same in two parts, for engines that work while the host prepares the next step: at most
-  // engine().steps_ahead() are started before the first of them is finished.
+  // The same in two parts, for engines that compute while the host prepares the next step: at most
+  // engine().steps_ahead() steps are started before the first of them is finished.
   virtual void start(const Batch& batch, const UpdateRule& rule) { done_ = step(batch, rule); }
   virtual Losses finish() { return done_; }
 
-  // Whose memory the views of visit() and visit_buffers() lie in.
+  // The engine in whose memory the views of visit() and visit_buffers() lie.
   virtual const Engine& engine() const { return host_engine(); }
 
-  // Those among whom the network is divided. They step and predict together; visit() and visit_buffers() show a rank its
-  // own part and what all of them have.
+  // The ranks among which the network is divided. They step and predict together; on each rank visit() and
+  // visit_buffers() show the rank's own part and the parts that all ranks have.
   virtual const Ranks& ranks() const { return one_rank(); }
 
   // Sigmoid scores (n, c) without masks and dropout, with running statistics, and with the running average of
   // the parameters where it is kept. Const and re-entrant.
   virtual void predict(const Items& items, MatrixView<T> scores) const = 0;
 
-  // Logits (k, c) of items with fewer views than they have. True where the network encodes each view once and not once
-  // for every set; otherwise nothing is done. Const and re-entrant.
+  // Logits (k, c) of items with some of their views removed. Only for networks that encode each view once and not once
+  // for every set of views; others return false and do nothing. Const and re-entrant.
   virtual bool predict_sets(const Items&, const ViewSets&, MatrixView<T> /*logits*/) const { return false; }
 
-  // What the classifier reads and what it says, in blocks of rows: the fused vectors Z (k, d_e), after the ReLU where
-  // there is one, and the logits (k, c), in the host's memory. Row `begin` of the items, or of the sets, is the first of
-  // a block. Blocks may come from several threads at once. Const and re-entrant.
+  // Input and output of the classifier, in blocks of rows: the fused vectors Z (k, d_e), after the ReLU if there is
+  // one, and the logits (k, c), in the host's memory. Row `begin` of the items, or of the sets, is the first of a
+  // block. Blocks may come from several threads at once. Const and re-entrant.
   using FusedSink = FunctionRef<void(std::size_t begin, MatrixView<const T> Z, MatrixView<T> logits)>;
-  // False where nothing is done: the network has no such vectors.
+  // Returns false and does nothing if the network has no such vectors.
   virtual bool fused(const Items&, FusedSink) const { return false; }
-  // The same of items with fewer views; false where predict_sets says so as well.
+  // The same for items with some of their views removed; false if predict_sets returns false.
   virtual bool fused_sets(const Items&, const ViewSets&, FusedSink) const { return false; }
   virtual std::size_t fused_size() const { return 0; }  // d_e
 
-  // The learned numbers no longer change, as those of a model that has been loaded: predictions may keep them
-  // in another form beside.
+  // Declares that the parameters no longer change, as in a loaded model: predictions may store them in another form
+  // as well.
   virtual void settle() {}
 
-  // Every learned tensor with its optimiser state, always in the same order and with the same names. The
-  // views point into the network, in its engine's memory: upload to them to restore a checkpoint. `for_prediction` is false for
-  // parts that only training needs (decoders, view classifiers): a checkpoint holds them, a model file does
-  // not.
+  // Every learned tensor with its optimiser state, always in the same order and with the same names. The views
+  // point into the network, in its engine's memory: upload to them to restore a checkpoint. `for_prediction` is
+  // false for parts that only training needs (decoders, view classifiers): they are in checkpoints, but not in model
+  // files.
   using Visitor = FunctionRef<void(const std::string& name, ParameterView<T> parameter, bool for_prediction)>;
   virtual void visit(Visitor visitor) = 0;
   // Everything else that a step changes and a later step or a prediction reads: running statistics of batch norm, which
@@ -128,13 +128,13 @@ class BasicNetwork {
   virtual void visit_buffers(BufferVisitor visitor) = 0;
 
   virtual std::uint64_t parameters() const = 0;                 // in training
-  virtual std::uint64_t parameters_for_prediction() const = 0;  // of those, what a model file holds
+  virtual std::uint64_t parameters_for_prediction() const = 0;  // those of them that a model file contains
 
  private:
   Losses done_;
 };
 
-// A block for such a sink, downloaded where the engine's memory is not the host's.
+// Passes a block to such a sink, after downloading it if the engine's memory is not the host's.
 template <class T>
 void give_host(const Engine& engine, std::size_t begin, MatrixView<T> Z, MatrixView<T> logits,
                typename BasicNetwork<T>::FusedSink sink) {

@@ -1,8 +1,8 @@
-// Two networks that are one (--fusion both): the mean of the views' embeddings (nn/mtd.h) and one encoder of all views
-// side by side (nn/early.h), trained together. They err differently, so that the mean of their logits is better than
-// either:
+// Two branches of one network (--fusion both), trained together: the mean of the views' embeddings (nn/mtd.h), and one
+// encoder of the concatenated views (nn/early.h). They make different errors, so the mean of their logits is more
+// accurate than either:
 //   logits = (logits of the mean + logits of early fusion) / 2        Z = [Z of the mean, Z of early fusion]
-// Each learns with its own losses, which add up; what both say together becomes the soft labels of both.
+// Each has its own losses, which are added; their joint prediction is the soft label of both.
 #pragma once
 
 #include <memory>

@@ -1,6 +1,6 @@
 // All learned numbers of a network in one arena with named slices, so that saving, comparing, averaging and
-// gradient checks are one loop each. Optimiser state lies in arenas of the same layout and exists only where
-// it is kept. All of them lie in the memory of an engine. Rows of a slice have gaps between them where that makes them faster to read (row_stride).
+// gradient checks are one loop each. Optimiser state lies in arenas of the same layout, if it is kept. All arenas
+// lie in the memory of an engine. Rows of a slice are padded if that makes them faster to read (row_stride).
 #pragma once
 
 #include <cstdint>
@@ -23,19 +23,19 @@ class Parameters {
  public:
   using Id = std::uint32_t;
 
-  // First every parameter is added, then memory is taken for all of them, zeroed. What is added after here(false) is
-  // another rank's: it has its number, by which random numbers are drawn, but neither memory nor a visitor.
+  // First every parameter is added, then zeroed memory is allocated for all of them. Parameters added after here(false)
+  // belong to another rank: they have a number, by which random numbers are drawn, but no memory, and are not visited.
   void here(bool here) { here_ = here; }
   Id add(std::string name, std::size_t rows, std::size_t cols, ParameterKind kind);
   void allocate(const Ops<T>& ops);
-  void keep(const Ops<T>& ops, OptimiserState state);  // state that is there already stays
+  void keep(const Ops<T>& ops, OptimiserState state);  // existing state is not changed
 
   ParameterView<T> view(Id id);
   MatrixView<const T> value(Id id) const { return slice(values_, id); }
-  // What predictions use: the running average where it is kept.
+  // The values that predictions use: the running average if it is kept.
   MatrixView<const T> predictor(Id id) const { return slice(means_.empty() ? values_ : means_, id); }
 
-  // The values of matrices no longer change: the engine may keep another form of them for predictions.
+  // Declares that the values of matrices no longer change: the engine may keep another form of them for predictions.
   void settle(const Ops<T>& ops);
   const Form* settled(Id id) const { return slices_[id].settled.get(); }
 

@@ -1,12 +1,12 @@
-// The surroundings of a fit that several ranks do together. Rank 0 asks its own surroundings (progress, checkpoints,
-// signals, a clock); the others do what it says, so that all ranks stop, write and go on at the same step.
+// The context of a fit that several ranks run together. Rank 0 asks its own context (progress, checkpoints, signals,
+// clock); the others follow its decisions, so all ranks stop, write and continue at the same step.
 #pragma once
 
 #include "nn/fit.h"
 
 namespace lacuna {
 
-// Thrown on the other ranks where rank 0's surroundings end the fit: rank 0 says why.
+// Thrown on the other ranks if rank 0's context ends the fit; rank 0 reports the reason.
 class EndedByLeader : public Error {
  public:
   explicit EndedByLeader(Exit code) : Error(code, "rank 0 has ended the run") {}
@@ -14,7 +14,7 @@ class EndedByLeader : public Error {
 
 class RankedFit final : public FitContext {
  public:
-  // `own`: of rank 0 asked for everything, of the others only where to resume from.
+  // `own`: on rank 0 used for everything, on the others only for the state to resume from.
   RankedFit(const Ranks& ranks, FitContext& own) : ranks_(ranks), own_(own) { seed = own.seed; }
 
   void before_training(std::uint64_t snapshot_bytes, std::uint64_t model_bytes) override;
@@ -27,7 +27,7 @@ class RankedFit final : public FitContext {
 
  private:
   using Snapshot = FunctionRef<void(Tensors&)>;
-  // What rank 0's `decide` says, on every rank. A snapshot is taken by all of them.
+  // The result of rank 0's `decide`, on every rank. All ranks take part in a snapshot.
   bool agree(Snapshot snapshot, FunctionRef<bool(Snapshot)> decide);
 
   const Ranks& ranks_;

@@ -1,7 +1,7 @@
-// The order in which an epoch reads its rows: a permutation, a pure function of seed, epoch and sizes. Where it has one
-// window it is a full shuffle. Otherwise rows are read in blocks of neighbours: the blocks are shuffled and cut into
-// windows, and the rows of a window are mixed. A disk is then read in large pieces, and two windows are all that must be
-// in memory.
+// The order in which an epoch reads its rows: a permutation, a pure function of seed, epoch and sizes. With one window
+// it is a full shuffle. Otherwise rows are read in blocks of neighbours: the blocks are shuffled and divided into
+// windows, and the rows of a window are mixed. So a disk is read in large pieces, and only two windows must be in
+// memory.
 #pragma once
 
 #include <cstddef>
@@ -24,7 +24,7 @@ struct RowOrder {
 
 constexpr std::size_t kBlocksInWindow = 32;
 
-// About `window` rows are mixed; 0 = all of the n. Without `shuffle` the rows come in their order.
+// About `window` rows are mixed; 0 = all n rows. Without `shuffle` rows keep their order.
 RowOrder row_order(std::size_t n, std::size_t window, bool shuffle, std::uint64_t seed, std::uint32_t epoch);
 
 }  // namespace lacuna

@@ -12,7 +12,7 @@ namespace lacuna {
 enum class Schedule { constant, cosine };
 
 // The factor on the learning rate at step t = 0, 1, ... of `total`: rises linearly to 1 over the first
-// `warm_up` steps, then stays, or falls to 0 along half a cosine.
+// `warm_up` steps, then is constant, or falls to 0 along half a cosine.
 inline double rate_factor(Schedule schedule, std::int64_t t, double warm_up, std::int64_t total) {
   const auto at = static_cast<double>(t);
   if (at < warm_up) return std::min(1.0, (at + 1) / warm_up);
@@ -21,7 +21,7 @@ inline double rate_factor(Schedule schedule, std::int64_t t, double warm_up, std
   return .5 * (1 + std::cos(std::numbers::pi * std::min(1.0, (at - warm_up) / rest)));
 }
 
-// The decay of the running average after step t = 1, 2, ...: short at first, so that the start is soon
+// The decay of the running average after step t = 1, 2, ...: small at first, so that the initial values are soon
 // forgotten.
 inline double average_decay(double decay, std::int64_t t) {
   return std::min(decay, static_cast<double>(1 + t) / static_cast<double>(10 + t));

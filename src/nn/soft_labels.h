@@ -1,8 +1,8 @@
-// Soft labels for unknown entries, in training: a matrix Q that the fused output is taught with where nothing
-// is known. Either the network's own predictions, renewed every few epochs, or given with the items
-// (Items::Q), by teachers. With --guess-links w the known labels of a row have a say in them:
+// Soft labels: a matrix Q of targets of the fused output for unknown entries, in training. They are the network's
+// own predictions, renewed every few epochs, or predictions of teachers that come with the items (Items::Q).
+// With --guess-links w the known labels of a row change them:
 //   log-odds_j ← log-odds_j + w Σ_{k known} θ_jk (y_k - p_k)
-// θ are the shrunk log odds ratios of the training labels (data/label_graph.h), p what the soft labels say of known ones.
+// θ are the shrunk log odds ratios of the training labels (data/label_graph.h), p the soft labels of known entries.
 #pragma once
 
 #include <algorithm>
@@ -27,8 +27,8 @@ class SoftLabels {
     set_epoch(engine, T(-1));
   }
 
-  // Whether this step uses them. Asked before the step, so that own ones are predictions for all training
-  // rows, clean, by the averaged parameters where kept.
+  // Whether this step uses them. Called before the step: the network's own soft labels are then predicted for all
+  // training rows, without masks, with the averaged parameters if these are kept.
   bool prepare(const Engine& engine, const MtdOptions& options, const Batch& batch,
                const BasicNetwork<T>& network) {
     if (options.guess_weight == 0 || batch.epoch < options.guess_from) return false;
@@ -55,7 +55,7 @@ class SoftLabels {
 
   MatrixView<const T> view() const { return guesses_; }
 
-  // What a resumed training needs: own predictions of an epoch cannot be made again later.
+  // What a resumed training needs, because own predictions of an earlier epoch cannot be repeated.
   void visit(typename BasicNetwork<T>::BufferVisitor visitor) {
     if (guesses_.empty()) return;
     visitor("guesses", guesses_, false);
@@ -89,7 +89,7 @@ class SoftLabels {
       });
     });
   }
-  // A probability whose log-odds are larger by `shift`.
+  // The probability whose log-odds are larger by `shift`.
   static T moved(T p, float shift) {
     const T limit = T(1e-6), q = std::clamp(p, limit, 1 - limit);
     return 1 / (1 + (1 - q) / q * std::exp(-static_cast<T>(shift)));
@@ -107,8 +107,8 @@ class SoftLabels {
     return *known_epoch_;
   }
 
-  Matrix<float> couplings_;       // w θ (c, c), where they are used
-  EngineMatrix<T> guesses_;       // (n, c); empty where they are not used
+  Matrix<float> couplings_;       // w θ (c, c), if they are used
+  EngineMatrix<T> guesses_;       // (n, c); empty if they are not used
   EngineMatrix<T> epoch_;         // (1, 1) when they were made, -1 = never
   std::optional<T> known_epoch_;  // the same, in the host's memory
 };

@@ -8,7 +8,7 @@
 
 namespace lacuna {
 
-// What the host can read of a matrix: itself, or a copy.
+// A matrix in the host's memory: itself, or a copy.
 class HostCopy {
  public:
   HostCopy(const Engine& engine, MatrixView<const float> from) : view_(from) {

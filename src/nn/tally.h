@@ -1,5 +1,5 @@
-// The losses of a step while they are in the engine's memory: functions behind the seam write them there, and
-// they are read once, when the step is finished. Two steps may be under way.
+// The losses of a step while they are in the engine's memory. The engine writes them there, and they are read
+// once, when the step is finished. Two steps may be in progress.
 #pragma once
 
 #include <array>
@@ -24,8 +24,8 @@ class Tally {
     Sheet& sheet = sheets_[begun_ % kSteps];
     sheet.count = 0;
   }
-  // The losses of the step, in the order in which the total adds them; their values are the sums of `parts`
-  // numbers, at the address returned and after it, in the engine's memory.
+  // Adds a loss of the step; the total adds losses in the order of these calls. The value of the loss is the sum of
+  // `parts` numbers in the engine's memory, at the returned address and after it.
   double* add(const char* name, double weight, std::size_t parts = 1) {
     Sheet& sheet = sheets_[begun_ % kSteps];
     if (sheet.count + 1 == Losses::kMost || parts > parts_)  // the total comes too
@@ -37,7 +37,7 @@ class Tally {
     sheets_[begun_ % kSteps].mark = engine_->mark();
     ++begun_;
   }
-  // Of the oldest step that has not been read.
+  // Reads the losses of the oldest step that has not been read.
   Losses read() {
     const Sheet& sheet = sheets_[read_ % kSteps];
     engine_->wait(sheet.mark);

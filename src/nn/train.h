@@ -1,6 +1,6 @@
 // The epoch loop of all networks: mini-batches, schedule, validation, selection of the best epoch,
-// divergence, snapshots. What a step computes is the network's business (nn/network.h); what happens around
-// the loop (progress, checkpoints, signals) is the business of FitContext (nn/fit.h).
+// divergence, snapshots. The network computes a step (nn/network.h); FitContext (nn/fit.h) handles progress,
+// checkpoints and signals.
 //
 // Deterministic: the same items, options and seed give the same bits for any number of threads, and a run
 // that continues from a snapshot ends with the bits of one that was never stopped.
@@ -26,7 +26,7 @@ struct TrainOptions {
   std::int64_t epochs = 100;
   std::int64_t batch = 128;         // rows of a step
   bool shuffle = true;              // a new order each epoch; otherwise the order of the items
-  std::int64_t window = 0;          // rows that are mixed; 0 = all, of mapped items kWindowBytes
+  std::int64_t window = 0;          // rows that are mixed; 0 = all, for mapped items kWindowBytes
   bool drop_last = false;           // leave out the last, smaller batch of an epoch
   Optimiser optimiser = Optimiser::adamw;
   double rate = 1e-3;               // η
@@ -34,7 +34,7 @@ struct TrainOptions {
   double beta2 = .999;
   double epsilon = 1e-8;
   double weight_decay = 0;            // on matrices only where the network says so (ParameterView::decay)
-  double decay_rows = 0;              // training rows that weight_decay is meant for; 0 = any number
+  double decay_rows = 0;              // number of training rows for which weight_decay is meant; 0 = any
   Schedule schedule = Schedule::constant;
   double warm_up = 0;                 // epochs over which the rate rises from 0
   double average = 0;                 // decay of the running average of the parameters; 0 = none
@@ -44,20 +44,20 @@ struct TrainOptions {
       "authors";  // authors = .5 AP + .25 (1-RL) + .5 AUC; a metric's name; last = no selection
 
   std::int64_t last_epoch =
-      0;  // ends there, with the learning rates of `epochs`; no setting of its own; 0 = epochs
-  std::uint64_t beside = 0;    // bytes of the model file that are not the network's; no setting of its own
-  std::string precision = {};  // of the network's products; no setting of its own, only noted in snapshots
+      0;  // ends after this epoch, with the learning rates of `epochs`; not a setting; 0 = epochs
+  std::uint64_t beside = 0;    // bytes of the model file besides the network; not a setting
+  std::string precision = {};  // of the network's products; not a setting, only noted in snapshots
 
   void declare(Options& options);
 };
 
-// How much of mapped items is mixed by default. A constant: no result depends on a memory limit.
+// The default window of mapped items. A constant, so that no result depends on a memory limit.
 constexpr std::size_t kWindowBytes = std::size_t{256} << 20;
 // Rows that are mixed; 0 = all.
 std::size_t window_rows(const TrainOptions& options, bool mapped, std::size_t row_bytes);
 
-// The weight decay of a training on that many rows: fewer rows need more of it. √ is what was found by trying
-// (docs/best.md): constant decay is too weak on small sets, decay inverse to the rows too strong.
+// The weight decay of a training on that many rows: fewer rows need more. The root was found by experiment
+// (docs/best.md): constant decay is too weak on small sets, decay in proportion to 1/rows too strong.
 double decay_for(const TrainOptions& options, std::size_t rows);
 
 constexpr const char* kTrainPrecision = "precision";  // its key in the metadata of models and snapshots
@@ -66,8 +66,8 @@ constexpr const char* kTrainPrecision = "precision";  // its key in the metadata
 double selection_score(const Metrics& metrics, const std::string& select);
 
 // Trains `network` on `train` and leaves the parameters of the best epoch in it (of the last one if `val` has
-// no rows or select is "last"); the number of that epoch is returned. Where averaging is on, value and mean both end as
-// the best mean. Throws Diverged naming the loss and the epoch; the best parameters before that are then in place, if
+// no rows or select is "last"); returns the number of that epoch. If averaging is on, value and mean both end as the
+// best mean. Throws Diverged naming the loss and the epoch; the network then has the best parameters before that, if
 // there are any.
 std::int64_t train_network(Network& network, const Items& train, const Items& val,
                            const TrainOptions& options, FitContext& context);

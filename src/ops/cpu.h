@@ -1,6 +1,6 @@
 // The CPU implementation of ops/ops.h: float, threads with fixed splits (the same bits for any number of
-// threads), loops that compilers vectorise, products from ops/gemm.h. Nothing here allocates after the first
-// calls of a size.
+// threads), loops that compilers vectorise, products from ops/gemm.h. Nothing allocates memory after the first
+// calls with the largest sizes.
 #pragma once
 
 #include "ops/gemm.h"
@@ -32,8 +32,8 @@ class CpuLosses : public ReferenceLosses<float> {
                       double* value) const override;
 };
 
-// Inputs of a layer once more: their deviations from a background where these are few, or packed for products
-// with packed weights, and then perhaps without the plain ones.
+// Another form of a layer's inputs: their deviations from a background if these are few, or packed for products
+// with packed weights; in the latter case the plain ones may be absent.
 struct CpuRows final : Form {
   std::size_t most_rows = 0, cols = 0;
   Deviations few;
@@ -79,8 +79,8 @@ class CpuOps : public CpuLosses {
   Precision precision_;
 };
 
-// Memory of the calling thread for the duration of one function; it grows and is kept. Each use in a function
-// takes a number of its own.
+// Scratch memory of the calling thread for the duration of one function; it grows and is kept. Each use in a
+// function has a number of its own.
 template <class T, int number>
 T* scratch(std::size_t count) {
   thread_local Matrix<T> memory;
@@ -88,7 +88,7 @@ T* scratch(std::size_t count) {
   return memory.data();
 }
 
-// Rows of a chunk: about 16 thousand elements, whatever the number of threads.
+// Rows of a chunk: about 16 thousand elements, for any number of threads.
 inline std::size_t row_grain(std::size_t cols) {
   return cols >= 16384 ? 1 : 16384 / (cols == 0 ? 1 : cols);
 }

@@ -1,5 +1,5 @@
-// Which device computes: the CPU, or a GPU through liblacuna_cuda.so, which is loaded if there is a driver. One
-// program serves machines with and without.
+// The device that computes: the CPU, or a GPU through liblacuna_cuda.so, which is loaded if there is a driver. So
+// one program serves machines with and without a GPU.
 #pragma once
 
 #include <memory>
@@ -16,17 +16,17 @@ struct Device {
 };
 
 // "cpu", "cuda", "cuda:1"; "auto" is the first GPU that can be used, otherwise the CPU. Exit::usage for anything
-// else, and where a GPU is asked for that cannot be used.
+// else, and if a requested GPU cannot be used.
 Device parse_device(const std::string& text);
 std::string device_name(Device device);  // "cpu", "cuda:0"
 
-// The one that networks made from now on compute on; the CPU at first.
+// The device of networks made from now on; the CPU at first.
 void set_device(Device device);
 Device current_device();
-// What is fastest there.
+// The fastest precision on the device.
 Precision fastest_precision(Device device);
 
-// How many trainings of this many bytes each share the current device well: several fill a GPU, one the CPU.
+// How many trainings of this many bytes each should share the current device: several on a GPU, one on the CPU.
 std::size_t trainings_at_once(double bytes);
 
 struct Gpu {

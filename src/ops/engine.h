@@ -1,6 +1,5 @@
-// The memory of an engine, which computes what networks ask for (ops/ops.h): the CPU's, or a device's. Whoever
-// works with an engine takes memory from it, puts numbers there and fetches them, and never looks inside:
-// addresses of views in it may be a device's.
+// The memory of an engine (ops/ops.h): the CPU's, or a device's. Users of an engine allocate memory from it,
+// upload and download numbers, and never look inside, because addresses of views in it may belong to a device.
 #pragma once
 
 #include <cstddef>
@@ -15,7 +14,7 @@
 
 namespace lacuna {
 
-// Lines of bytes: `width` of them, `stride` apart.
+// Lines of `width` bytes, `stride` apart.
 template <class Byte>
 struct ByteRows {
   Byte* data;
@@ -26,43 +25,43 @@ class Engine {
  public:
   virtual ~Engine() = default;
 
-  // Zeroed, aligned to 64 bytes; free when the last owner is gone. Exit::failed with both numbers, or
-  // std::bad_alloc if there is too little.
+  // Allocates zeroed memory, aligned to 64 bytes, which is freed with its last owner. Exit::failed with both numbers,
+  // or std::bad_alloc, if there is not enough.
   virtual std::shared_ptr<void> allocate(std::size_t bytes) const = 0;
-  // Both see all work handed out before. What is uploaded may change as soon as the call returns.
+  // Both take effect after all work submitted before. The source of an upload may change as soon as the call returns.
   virtual void upload(ByteRows<const std::byte> host, ByteRows<std::byte> to, std::size_t width,
                       std::size_t rows) const = 0;
   virtual void download(ByteRows<const std::byte> from, ByteRows<std::byte> host, std::size_t width,
                         std::size_t rows) const = 0;
 
-  // Within its memory.
+  // Copies within the engine's memory.
   virtual void duplicate(ByteRows<const std::byte> from, ByteRows<std::byte> to, std::size_t width,
                          std::size_t rows) const = 0;
 
-  // Whose memory it is: 0 is the host's own, which needs no copies; any other number is a device.
+  // The owner of the memory: 0 is the host, which needs no copies; any other number is a device.
   virtual int place() const = 0;
   bool on_host() const { return place() == 0; }
 
-  // A device works while the host prepares: mark() names all that has been handed out, wait() waits for it.
-  // Memory of `mapped` is written by the engine and can be read by the host once that has been waited for.
+  // A device computes while the host prepares: mark() names all work submitted so far, wait() waits for it.
+  // Memory from `mapped` is written by the engine, and can be read by the host after waiting for that work.
   virtual std::uint64_t mark() const = 0;
   virtual void wait(std::uint64_t mark) const = 0;
   virtual std::shared_ptr<void> allocate_mapped(std::size_t bytes) const = 0;
-  // Bytes of its memory that data may take. Those that need more lie in mapped memory, from where rows are read when a
-  // step wants them.
+  // Bytes of its memory that data may take. Larger data lie in mapped memory, from which a step reads the rows it
+  // needs.
   virtual std::size_t room() const = 0;
-  virtual std::size_t steps_ahead() const = 0;  // that are worth handing out before the first is waited for
+  virtual std::size_t steps_ahead() const = 0;  // steps to submit before waiting for the first
 
-  // How to cut a prediction of many rows: rows of a block, whether several threads may take one each, and whether
-  // views and channels are better handed out together than one after the other in the same memory.
+  // How to divide a prediction of many rows: rows per block, whether several threads may take one block each, and
+  // whether to submit views and channels together rather than one after the other in the same memory.
   struct Blocks {
     std::size_t rows;
     bool threads, together;
   };
   virtual Blocks blocks() const = 0;
 
-  // Held while work is handed out: an engine with scratch memory of its own serves one caller at a time. Empty where
-  // any number may call at once.
+  // Held while work is submitted: an engine with scratch memory of its own serves one caller at a time. Empty if any
+  // number of threads may call at once.
   virtual std::unique_lock<std::mutex> turn() const = 0;
 };
 
@@ -96,7 +95,7 @@ class EngineMatrix {
       : memory_(rows != 0 && cols != 0 ? engine.allocate(rows * cols * sizeof(T)) : nullptr),
         rows_(rows),
         cols_(cols) {}
-  // In memory that the host and the engine read.
+  // In memory that both the host and the engine can read.
   static EngineMatrix mapped(const Engine& engine, std::size_t rows, std::size_t cols) {
     EngineMatrix matrix;
     matrix.memory_ = rows != 0 && cols != 0 ? engine.allocate_mapped(rows * cols * sizeof(T)) : nullptr;
@@ -109,7 +108,7 @@ class EngineMatrix {
 
   MatrixView<T> view() { return {static_cast<T*>(memory_.get()), rows_, cols_}; }
   MatrixView<const T> view() const { return {static_cast<const T*>(memory_.get()), rows_, cols_}; }
-  operator MatrixView<T>() { return view(); }              // NOLINT: an owner stands wherever a view is wanted
+  operator MatrixView<T>() { return view(); }              // NOLINT: a matrix converts to a view
   operator MatrixView<const T>() const { return view(); }  // NOLINT
   T* data() { return static_cast<T*>(memory_.get()); }
   const T* data() const { return static_cast<const T*>(memory_.get()); }
@@ -122,7 +121,7 @@ class EngineMatrix {
   std::size_t rows_ = 0, cols_ = 0;
 };
 
-// Short lists of all kinds that go to the engine together, once: what a step will do with which rows.
+// Short lists of several types that go to the engine in one upload: the plan of a step.
 class Parcel {
  public:
   template <class U>
@@ -164,7 +163,7 @@ class Parcel {
   std::size_t used_ = 0;
 };
 
-// The engine's side of everything that computes in the host's memory.
+// The memory functions of every engine that computes in the host's memory.
 template <class Base>
 class OnHost : public Base {
  public:
@@ -187,7 +186,7 @@ class OnHost : public Base {
   }
   int place() const override { return 0; }
   std::uint64_t mark() const override { return 0; }
-  void wait(std::uint64_t) const override {}  // every call has done its work when it returns
+  void wait(std::uint64_t) const override {}  // every call has finished its work when it returns
   std::shared_ptr<void> allocate_mapped(std::size_t bytes) const override { return allocate(bytes); }
   std::size_t room() const override { return std::numeric_limits<std::size_t>::max(); }
   std::size_t steps_ahead() const override { return 1; }

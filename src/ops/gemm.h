@@ -1,6 +1,6 @@
-// The products of a linear layer, with everything that touches the same memory fused into them. The only
-// heavy arithmetic of the networks. Chosen at run time for the machine (ops/machine.h); `reference` is the
-// naive form that the tests hold the fast ones against.
+// The products of a linear layer, with everything that touches the same memory fused into them: the only
+// heavy arithmetic of the networks. The implementation is chosen at run time (ops/machine.h); `reference` is the
+// naive one that tests compare with.
 //
 // Weights stay in one f32 matrix W (in, out). In training no packed or low-precision copies are kept: a block
 // of W is converted and packed in cache right before it is used for all rows (docs/performance.md counts the
@@ -21,8 +21,8 @@ namespace lacuna {
 void linear_forward(MatrixView<const float> X, MatrixView<const float> W, std::span<const float> b, bool relu,
                     Precision precision, MatrixView<float> Y);
 
-// W rounded to bf16, in the order in which the products of the instruction set in use read it: half the
-// bytes where it has instructions for bf16, and nothing left to pack.
+// W rounded to bf16, in the order in which the products of the chosen instruction set read it: half the bytes
+// if it has instructions for bf16, and no packing later.
 struct Kernels;
 class PackedWeights {
  public:
@@ -42,8 +42,8 @@ class PackedWeights {
   Matrix<std::uint32_t> words_;
 };
 
-// Rows rounded to bf16, in the order in which the products read them: inputs of several layers, or what one
-// layer leaves for the next where nothing else reads it. Memory is kept for the next use.
+// Rows rounded to bf16, in the order in which the products read them: inputs of several layers, or the output of
+// one layer that only the next one reads. Memory is kept for the next use.
 class PackedRows {
  public:
   void pack(MatrixView<const float> X);
@@ -60,7 +60,7 @@ class PackedRows {
   Matrix<std::uint32_t> words_;
 };
 
-// linear_forward() in bf16 with weights that are packed; X may be, and Y will be if asked for.
+// linear_forward() in bf16 with packed weights; X may be packed, and Y is packed if requested.
 struct RowsIn {
   MatrixView<const float> plain;
   const PackedRows* packed = nullptr;              // if not null
@@ -87,7 +87,7 @@ void linear_backward(MatrixView<const float> X, MatrixView<const float> dY, bool
                      Precision precision, const UpdateRule& rule, ParameterView<float> W,
                      ParameterView<float> b, MatrixView<float> dX);
 
-// C = A B, AᵀB or ABᵀ (+ C if accumulate), sums in f32. The bits of a row do not depend on how many there are.
+// C = A B, AᵀB or ABᵀ (+ C if accumulate), sums in f32. The bits of a row do not depend on the number of rows.
 enum class Transpose { none, left, right };
 void multiply(MatrixView<const float> A, MatrixView<const float> B, Transpose transpose, bool accumulate,
               MatrixView<float> C);

@@ -1,4 +1,4 @@
-// How the drivers of the products cut their work: shared by gemm*.cc and sparse.cc.
+// How the drivers of the products divide their work: shared by gemm*.cc and sparse.cc.
 #pragma once
 
 #include <algorithm>
@@ -9,8 +9,8 @@
 
 namespace lacuna {
 
-// Memory that a thread's products use again and again: it grows to the largest size ever asked for, so that a
-// training step allocates nothing once every shape has been seen.
+// Scratch memory of a thread's products: it grows to the largest requested size, so that a training step allocates
+// nothing once every shape has occurred.
 class Scratch {
  public:
   std::uint32_t* words(std::size_t count) {
@@ -46,9 +46,9 @@ struct Panels {
   std::size_t size(std::size_t p) const { return begin(p + 1) - begin(p); }
 };
 
-// How workers share a product: parts of its rows, cut at multiples of `side`, times parts of its columns, cut
-// at multiples of `unit`. Reading (and packing) its right factor costs as much as `reading` rows of work,
-// packing the left one as much as `packing` columns. A tile takes as long with fewer than its `tile` columns.
+// How workers share a product: ranges of its rows, cut at multiples of `side`, times ranges of its columns, cut
+// at multiples of `unit`. Reading (and packing) its right factor costs as much as computing `reading` rows, packing
+// the left one as much as `packing` columns. A tile takes the same time with fewer than its `tile` columns.
 struct Split {
   Panels rows, columns;
 };
@@ -71,8 +71,8 @@ inline Split split_for(std::size_t rows, std::size_t side, std::size_t columns, 
   return {{rows, ceil_div(sides, best) * side, side}, {columns, most, unit}};
 }
 
-// Grain of `tasks` equal tasks: one each, or all in the calling thread where waking another would cost more
-// than it brings.
+// The grain of `tasks` equal tasks: one task per chunk, or all in the calling thread if waking another would cost
+// more than it gains.
 inline std::size_t grain_for(std::size_t tasks, double multiply_adds) {
   constexpr double kWorthThreads = 2e5;
   return multiply_adds < kWorthThreads ? std::max<std::size_t>(tasks, 1) : 1;

@@ -1,5 +1,5 @@
 // Dense linear algebra in double for the classical methods and for input preparation: products, symmetric
-// eigenproblems, factorisations. Chosen at run time for the machine; results do not depend on the number of
+// eigenproblems, factorisations. The implementation is chosen at run time; results do not depend on the number of
 // threads.
 #pragma once
 
@@ -27,7 +27,7 @@ void gram_of_rows(MatrixView<const double> X, MatrixView<double> C);
 void gram_of_columns(MatrixView<const float> X, MatrixView<double> C);
 void gram_of_columns(MatrixView<const double> X, MatrixView<double> C);
 
-// All eigenvalues, falling, and the orthonormal eigenvectors as columns of a symmetric matrix.
+// Eigenvalues of a symmetric matrix in descending order, and the orthonormal eigenvectors as columns.
 struct Eigensystem {
   std::vector<double> values;  // falling
   Matrix<double> vectors;      // (n, count)
@@ -35,14 +35,14 @@ struct Eigensystem {
 };
 Eigensystem symmetric_eigen(MatrixView<const double> A);  // (n, n)
 
-// The `count` leading pairs of a positive semi-definite operator of which only products are known: apply(B,
-// AB) with B and AB (n, b). Block Lanczos with full reorthogonalisation, grown until it is good enough.
+// The `count` leading eigenpairs of a positive semi-definite operator that is given by its products: apply(B, AB)
+// with B and AB (n, b). Block Lanczos with full reorthogonalisation; the basis grows until the pairs are accurate.
 // Deterministic in seed.
 using SymmetricOperator = FunctionRef<void(MatrixView<const double>, MatrixView<double>)>;
 struct EnoughPairs {
-  double residual = 0;  // every |A v - λ v| is at most this share of its λ; or, where `growth` is not 0,
-  double growth = 0;    // the last two blocks raised the sum of the wanted values by at most this share
-  std::size_t block = 0;  // columns of a block, where calls are dear; 0 = as few as need least arithmetic
+  double residual = 0;  // stops when every |A v - λ v| is at most this share of its λ; or, if `growth` is not 0,
+  double growth = 0;    // when the last two blocks raised the sum of the wanted values by at most this share
+  std::size_t block = 0;  // columns per block, if calls are expensive; 0 = the number with the least arithmetic
 };
 Eigensystem leading_eigen(std::size_t n, std::size_t count, const EnoughPairs& enough, std::uint64_t seed,
                           SymmetricOperator apply);

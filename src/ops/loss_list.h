@@ -28,8 +28,8 @@ LACUNA_LOSS(graph_loss, (Input Z, const LabelRows& labels, const GraphSettings& 
 LACUNA_LOSS(contrast_loss, (Input S, Input O, Slots slots, const ContrastSettings& settings, double weight,
             Output dS, Output dO, double* value), (S, O, slots, settings, weight, dS, dO, value))
 
-// Instance contrast between two views of the same rows (DICNet): every pair of views, cross-entropy of
-// cosines / τ with the same row's other view as target, self-similarity replaced by 0; adds to dS.
+// Instance contrast between two views of the same rows (DICNet): for every pair of views the cross-entropy of
+// cosines / τ, with the same row's other view as target and self-similarity replaced by 0; adds to dS.
 LACUNA_LOSS(instance_loss, (Input S, Slots slots, double tau, double weight, Output dS, double* value),
             (S, slots, tau, weight, dS, value))
 

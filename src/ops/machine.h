@@ -1,5 +1,5 @@
-// What this CPU can do, and which form of the products is used on it. Detected once; LACUNA_ISA or choose_isa()
-// override it, so that tests and users can force a slower form.
+// The instruction sets of this CPU, and the one that the products use. Detected once; LACUNA_ISA or choose_isa()
+// override it, so that tests and users can force a slower one.
 #pragma once
 
 #include <optional>
@@ -8,7 +8,7 @@
 
 namespace lacuna {
 
-// Forms of the products, each needing what the one before needs. Ordered: a larger one is faster where it is there.
+// Instruction sets of the products, slowest first; each one requires those before it.
 enum class Isa { plain, avx2, avx512, bf16, amx };
 
 struct CpuFeatures {
@@ -29,10 +29,10 @@ const char* isa_name(Isa isa);
 std::optional<Isa> parse_isa(const std::string& name);
 
 Isa isa();                         // the one in use
-std::string isa_reason();          // why: one sentence
+std::string isa_reason();          // why it is in use: one sentence
 void choose_isa(Isa isa);          // from now on; Exit::usage if this machine cannot run it. Not during a product.
 
-// Of code that is compiled for three widths of vectors, the widest that the chosen form runs on.
+// For code that is compiled for three widths of vectors: the widest one that the chosen instruction set allows.
 template <class T>
 T by_width(T plain, T avx2, T avx512) {
   return isa() >= Isa::avx512 ? avx512 : isa() == Isa::avx2 ? avx2 : plain;

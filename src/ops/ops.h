@@ -1,25 +1,24 @@
-// The seam to the machine: everything that networks compute, as coarse functions of whole matrices. Above
-// this header nobody names an instruction set, a library or a device. Three kinds of implementation fit
-// behind it: the naive reference (the tests' truth, float and double), the CPU one, and a device one.
+// The seam to the machine: everything that networks compute, as functions of whole matrices. No code above this
+// header names an instruction set, a library or a device. It has three implementations: the naive reference (the
+// ground truth of the tests, float and double), the CPU engine and the GPU engine.
 //
 // Conventions:
-//   - row-major views (base/matrix.h) into memory of the engine (ops/engine.h), lists of rows, slots and
-//     labels among them: a network never looks inside;
-//   - functions that views and channels need alike take lists of jobs, which are independent of each other;
-//   - the gradient of X is dX; "adds" means +=, otherwise outputs are overwritten; nothing aliases unless
-//     said;
-//   - a function that owns parameters (linear, norms) updates them inside its backward: no gradient buffers
-//     exist. With plain SGD, momentum 0 and rate 1 the gradient is old minus new. Each parameter is used
-//     once in a step;
+//   - matrices are row-major views (base/matrix.h) into memory of the engine (ops/engine.h), and so are lists of
+//     rows, slots and labels: a network never looks inside;
+//   - operations that all views and channels share take lists of jobs, which are independent of each other;
+//   - the gradient of X is dX; "adds" means +=, otherwise outputs are overwritten; arguments do not alias unless
+//     stated;
+//   - the backward of a layer with parameters (linear, norms) updates them: there are no gradient buffers. With
+//     plain SGD, momentum 0 and rate 1, the gradient is the old value minus the new one. Each parameter is used
+//     once per step;
 //   - a matrix may have no rows: parameters are then updated with gradient zero;
-//   - losses write the value before weighting to the engine's memory, gradients are times `weight`; a loss of
-//     nothing is 0. One step at a time: an engine may use scratch memory of its own.
+//   - losses write their value before weighting to the engine's memory, and multiply gradients by `weight`; a loss
+//     over no entries is 0. One step at a time: an engine may use scratch memory of its own.
 //
-// The stack. A batch has b rows and m views, and about half of the instances are missing. Per view only the
-// present rows exist, one below the other; all views together form a stack (N, d). slots (b, m) tells where:
-// slots(i, v) is the stack row of view v of batch row i, or kNoRow. Where batch norm must count missing
-// instances (zero rows) too, the last row of a view's block stands for all of them: it is computed once and
-// weighted by their number, which is exact.
+// The stack. A batch has b rows and m views, and many instances are missing. Only the present rows of each view
+// exist, one below the other; those of all views form a stack (N, d). slots(i, v) of slots (b, m) is the stack row
+// of view v of batch row i, or kNoRow. If batch norm must count missing instances (zero rows) too, the last row of
+// a view's block stands for all of them: it is computed once and weighted by their number, which is exact.
 #pragma once
 
 #include <cstdint>
@@ -42,12 +41,12 @@ struct LabelRows {
   MatrixView<const float> Y;            // (n, c) 1 or 0, unknown = 0
   MatrixView<const std::uint8_t> G;     // (n, c) 1 = known
   std::span<const std::uint32_t> rows;  // b positions
-  std::span<const float> weights = {};  // (c) what a label counts in the losses that classify; empty: 1
+  std::span<const float> weights = {};  // (c) weights of labels in classification losses; empty: 1
 };
 
 enum class Share { sum, mean };  // over the views that a row has
 
-// Which random numbers a dropout draws: a pure function of these and of rows[r], the identity of row r.
+// The random numbers of a dropout are a pure function of these and of rows[r], the identity of row r.
 struct Draws {
   std::uint64_t seed = 1;
   std::uint32_t step = 0, layer = 0;
@@ -86,9 +85,9 @@ struct ContrastSettings {
 
 enum class Activation { relu, leaky, sigmoid, centred };  // max(x, 0), max(x, x/10), σ(x), σ(x) - ½
 
-// Another form of a matrix that an engine keeps for itself beside it or in its place: inputs as few deviations
-// from a background, rows or weights packed for its products. Nobody else knows what is in it; null stands for
-// an engine that has no use for one.
+// An engine's own representation of a matrix, in addition to it or instead of it: inputs as few deviations from a
+// background, rows or weights packed for its products. Its contents are private to the engine; null if the engine
+// does not use one.
 class Form {
  public:
   virtual ~Form() = default;
@@ -103,10 +102,10 @@ struct GatherJob {
   std::span<const std::uint32_t> rows;
   std::span<const Fragment> hidden = {};    // empty: nothing is hidden
   std::span<const float> factors = {};      // empty: as they are
-  std::span<const float> background = {};   // (d) what most entries of each column are, or empty: a hint
+  std::span<const float> background = {};   // (d) the most frequent value of each column, or empty: a hint
   MatrixView<T> out = {};
   Form* form = nullptr;                     // of `out`, from input_form()
-  const Form* reader = nullptr;             // the weights' that will read it, if they have settled
+  const Form* reader = nullptr;             // the form of the weights that will read it, if they no longer change
 };
 
 // Y = X W + b, then max(0, .) if relu, then dropout.   X (n, in), W (in, out), b (1, out), Y (n, out).
@@ -120,12 +119,13 @@ struct ForwardJob {
   double dropout = 0;  // of the first draws.rows.size() rows
   Draws draws = {};
   MatrixView<T> Y = {};
-  // From input_form() where only a forward reads Y, with this form: Y itself may stay unwritten. From step_form() beside Y.
+  // From input_form(): only a forward reads Y, in this form, and Y itself may remain unwritten. From step_form(): in
+  // addition to Y.
   Form* Y_form = nullptr;
 };
 
-// dX = (dY Wᵀ) ⊙ [X > 0 if mask_by_input], times what dropout scaled the kept ones of X by in its first
-// `dropped` rows, with the old W; not computed if dX is empty. Then W and b are updated.
+// dX = (dY Wᵀ) ⊙ [X > 0 if mask_by_input] with the old W, times the factor by which dropout scaled the kept entries
+// in the first `dropped` rows of X; not computed if dX is empty. Then W and b are updated.
 template <class T>
 struct BackwardJob {
   MatrixView<const T> X;
@@ -137,7 +137,7 @@ struct BackwardJob {
   std::size_t dropped = 0;
   ParameterView<T> W, b;
   MatrixView<T> dX = {};
-  Form* dX_form = nullptr;  // from step_form(), beside dX
+  Form* dX_form = nullptr;  // from step_form(), in addition to dX
 };
 
 template <class T>
@@ -185,16 +185,16 @@ class Ops : public Engine {
 
   // ---- forms ----
   virtual FormPointer input_form(std::size_t rows, std::size_t cols) const = 0;  // upper bounds
-  virtual FormPointer settle(Input W) const = 0;  // of weights that no longer change
-  // Of what layers hand to each other in a step, beside the matrix itself, which nobody but they may write.
+  virtual FormPointer settle(Input W) const = 0;  // the form of weights that no longer change
+  // The form of a matrix that layers pass to each other in a step, in addition to it; only these layers may write it.
   virtual FormPointer step_form(std::size_t, std::size_t) const { return nullptr; }
 
   // ---- rows ----
   virtual void gather(std::span<const GatherJob<T>> jobs) const = 0;
   // out (b, d): sum or mean over each row's slots of the stack (N, d). A row without views gives 0. Eq. (3).
   virtual void collect(Input stack, Slots slots, Share share, bool add, Output out) const = 0;
-  // The adjoint: stack (N, d) at each slot of row i gets rows(i), times 1/k_i if mean. Other stack rows are
-  // left alone.
+  // The adjoint: stack (N, d) at each slot of row i gets rows(i), times 1/k_i if mean. Other stack rows do not
+  // change.
   virtual void spread(Input rows, Slots slots, Share share, bool add, Output stack) const = 0;
 
   // ---- layers ----
@@ -210,10 +210,11 @@ class Ops : public Engine {
   virtual void layer_norm_forward(std::span<const NormForward<T>> jobs, double epsilon) const = 0;
   virtual void layer_norm_backward(std::span<const NormBackward<T>> jobs, const UpdateRule& rule) const = 0;
 
-  // X <- X keep / (1 - rate) in place, with what the draws keep; the backward draws the same again.
+  // X <- X keep / (1 - rate) in place, where `draws` determine keep; the backward draws the same again.
   virtual void dropout(double rate, std::span<const DropoutJob<T>> jobs) const = 0;
 
-  // Y = f(X), element by element; Y may be X. dX <- dX f'(X), which is known from Y: where f is relu or leaky X will do too.
+  // Y = f(X), element by element; Y may be X. dX <- dX f'(X), computed from Y; for relu and leaky X may be passed
+  // instead.
   virtual void activate_forward(Activation f, Input X, Output Y) const = 0;
   virtual void activate_backward(Activation f, Input Y, Output dX) const = 0;
   virtual void copy(Input X, bool add, Output Y) const = 0;  // Y = X, or Y += X
@@ -232,7 +233,7 @@ template <class T>
 std::unique_ptr<Ops<T>> make_reference_ops();  // T = float, double
 std::unique_ptr<Ops<float>> make_cpu_ops(Precision precision);
 
-// Cosines between all rows of A (r, d): C (r, r); a zero row is at 0 to everything. In the host's memory.
+// Cosines between all rows of A (r, d): C (r, r); those of a zero row are 0. In the host's memory.
 template <class T>
 void cosines(MatrixView<const T> A, MatrixView<T> C);
 

@@ -1,5 +1,5 @@
-// What this machine can do at most, by raw loops: the denominators of every benchmark. `count` loops run at
-// once; set_threads() must have provided as many threads.
+// The peak rates of this machine, measured by raw loops: the denominators of every benchmark. `count` loops run at
+// the same time; set_threads() must have provided as many threads.
 #pragma once
 
 #include <algorithm>
@@ -9,8 +9,8 @@
 namespace lacuna {
 
 double peak_f32(int count);  // FLOP/s of f32 multiply-adds in registers, with the widest instructions here
-// The same for bf16 products (AMX, else AVX512-BF16); 0 where there is no instruction. With 0 seconds the
-// loop runs once, a fraction of a millisecond: what holds at this moment.
+// The same for bf16 products (AMX, else AVX512-BF16); 0 if there is no such instruction. With 0 seconds the
+// loop runs once, for a fraction of a millisecond: the rate at this moment.
 double peak_bf16(int count, double seconds = .3);
 double triad(
     int count);  // bytes/s of a[i] = b[i] + s c[i] (three streams counted), far larger than the caches
@@ -20,8 +20,8 @@ struct Timing {
   double spread() const { return median / best - 1; }
 };
 
-// Seconds on the clock in use: wall time, or the CPU time of this process. The latter, with one thread, is
-// what can be compared on a machine that others use too.
+// Seconds on the chosen clock: wall time, or the CPU time of this process. On a machine that others use too, only
+// the latter, with one thread, can be compared.
 enum class Clock { wall, cpu };
 void use_clock(Clock clock);
 double clock_seconds();

@@ -1,4 +1,4 @@
-// The naive implementation of ops/ops.h: one loop after the other, as the equations stand. The tests' truth.
+// The naive implementation of ops/ops.h: one loop after the other, as in the equations. The ground truth of the tests.
 #pragma once
 
 #include "ops/ops.h"

@@ -1,4 +1,4 @@
-// What the server has done, as Prometheus reads it. Any thread counts; nothing is ever reset. The books balance:
+// The server's counters, in the format of Prometheus. Any thread counts; nothing is ever reset. These sums hold:
 //   connections  accepted = closed + open
 //   requests     received = answered + abandoned + being answered; answered = sum over their status codes
 #pragma once

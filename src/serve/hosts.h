@@ -1,5 +1,5 @@
 // The host names that a server answers to. A foreign page can make its own name resolve to 127.0.0.1 (DNS rebinding)
-// and read what a server on loopback answers; the Host header of the browser gives it away.
+// and so read the answers of a server on loopback; the browser's Host header reveals it.
 #pragma once
 
 #include <string>

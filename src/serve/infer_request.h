@@ -28,7 +28,7 @@ struct Inference {
   std::vector<std::vector<float>> memory;
 };
 
-// Refuses (400, 413) what does not fit, with the view and both sizes. Rows of NaN alone are missing views.
+// Refuses (400, 413) a request that does not fit, with the view and both sizes. A row of NaN is a missing view.
 Inference read_inference(std::string_view body, std::optional<std::size_t> json_bytes,
                          const ModelShape& model, const Limits& limits);
 

@@ -14,14 +14,14 @@ struct Limits {
   double header_seconds = 10;             // from the first byte of a request: 408
   double body_seconds = 60;               // from the end of its headers: 408
   double idle_seconds = 75;               // between requests: the connection is closed
-  double write_seconds = 60;              // for a client to take its answer: the connection is closed
+  double write_seconds = 60;              // for a client to receive its answer: the connection is closed
   std::int64_t connections = 16384;       // more are closed at once
   std::int64_t queue_rows = 8192;         // waiting for a prediction: 503
   std::int64_t memory_bytes = 512 << 20;  // bodies being read or predicted: 503
-  double delay_ms = 1;                    // a request waits at most so long for others to share its batch
+  double delay_ms = 1;                    // maximum time that a request waits to be batched with others
   std::int64_t batch_rows = 256;          // of a batch made of several requests
-  double drain_seconds = 30;              // after SIGTERM, for what is being answered
-  double linger_seconds = 1;              // after SIGTERM, for a request that is on its way
+  double drain_seconds = 30;              // after SIGTERM, for requests in progress
+  double linger_seconds = 1;              // after SIGTERM, for a request that is still arriving
 
   void declare(Options& o) {
     o.add("max-header", header_bytes, "bytes of a request's headers").range(256, 1 << 20);

@@ -16,7 +16,7 @@ class io_context;
 
 namespace lacuna::serve {
 
-// Views into memory of the connection, which stays until the answer is given.
+// Views into memory of the connection, which exists until the answer is given.
 struct Request {
   std::string_view method, target;  // "POST", "/v2/models/photos/infer"; the target is without its query
   std::string_view query;           // "top=5"
@@ -40,8 +40,8 @@ using Respond = std::function<void(Reply)>;
 
 const char* reason(unsigned status);  // "Not Found"
 
-// Application problem details (RFC 9457); `error` says the same to clients of the inference protocol. `members` are
-// further ones: the view, both sizes.
+// Application problem details (RFC 9457); `error` repeats the text for clients of the inference protocol. `members` are
+// additional ones, such as the view and both sizes.
 Reply problem(unsigned status, const std::string& detail,
               const nlohmann::json& members = nlohmann::json::object());
 

@@ -42,7 +42,7 @@ struct Job {
 class BatchQueue {
  public:
   BatchQueue(const Limits& limits, Counters& counters, std::size_t workers);
-  ~BatchQueue();  // answers what is queued, then ends
+  ~BatchQueue();  // answers all queued requests, then ends
 
   // False, and the job untouched, if too many rows are waiting already.
   bool submit(Job& job);

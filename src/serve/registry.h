@@ -16,7 +16,7 @@
 
 namespace lacuna::serve {
 
-// A model as it was loaded once. Never changes.
+// A loaded version of a model. Never changes.
 struct ServedModel : ModelShape {
   std::string path;
   std::string version;  // 1, 2, ... with every swap
@@ -31,20 +31,20 @@ using ModelPointer = std::shared_ptr<const ServedModel>;
 
 class Registry {
  public:
-  // "photos.safetensors" is served as "photos", "name=path" under that name. Exit::usage for a name twice; what is
-  // wrong with a file as Model::load says. `precision` and `empty` as in lacuna predict.
+  // "photos.safetensors" is served as "photos", "name=path" under that name. Exit::usage for a duplicate name; errors
+  // of files are those of Model::load. `precision` and `empty` as in lacuna predict.
   Registry(const std::vector<std::string>& files, const std::string& precision, const std::string& empty,
            Counters& counters);
 
   ModelPointer find(std::string_view name) const;  // null if there is none
   ModelPointer only() const;                       // null unless there is exactly one
   std::vector<ModelPointer> all() const;           // in the order given
-  // Looks at the files and swaps what has changed; called every second by one thread. A file that is being written is
-  // left until two looks see the same; one that is gone is reported, and its model stays.
+  // Checks the files and swaps changed models; called every second by one thread. A file is loaded only when two checks
+  // have seen it unchanged, because it may still be written. A missing file is reported, and its model is kept.
   void look();
 
  private:
-  struct Stamp {  // of a file: when it differs, the file was changed or replaced
+  struct Stamp {  // of a file: if it differs, the file was changed or replaced
     std::uint64_t device = 0, inode = 0, size = 0;
     std::int64_t seconds = 0, nanoseconds = 0;
     bool operator==(const Stamp&) const = default;

@@ -8,7 +8,7 @@
 
 namespace lacuna::serve {
 
-// What a request must fit: the name of a model and its views.
+// The model that a request is for: its name and its views.
 struct ModelShape {
   std::string name;
   struct View {

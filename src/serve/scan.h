@@ -1,6 +1,6 @@
-// Reads JSON text once from front to back, without building a tree: a request of 14,000 numbers is read at the speed
-// of its digits. NaN is taken as a number, because Python's json writes it; infinities are refused. Everything else is
-// RFC 8259. What is wrong is refused (400) with the byte at which it was found.
+// Reads JSON text once from beginning to end, without building a tree, because requests contain thousands of numbers.
+// NaN is accepted as a number, because Python's json writes it; infinities are refused. Everything else is RFC 8259.
+// Errors are refused (400) with the position of the byte.
 #pragma once
 
 #include <cstdint>

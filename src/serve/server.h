@@ -16,14 +16,15 @@ struct ServerOptions {
   std::string token_file;                 // bearer tokens, one per line; empty: no token is required
   std::string device = "cpu";             // of networks, as in lacuna predict
   std::string precision = "model";        // of a network's products, as there
-  std::string empty = "refuse";  // what stands for a null among the values of an item (/v1), as there
+  std::string empty = "refuse";  // the value of a null among the values of an item (/v1), as there
   int threads = 0;               // event loops, and as many workers; 0 = all CPUs
   Limits limits;
   void declare(Options& options);
 };
 
-// Serves until SIGTERM or SIGINT, then answers what has begun and returns. Errors of the start (a model that cannot be
-// loaded, a port that is taken) are thrown, and so is the loss of the device, once requests in progress are answered.
+// Serves until SIGTERM or SIGINT, then answers requests in progress and returns. Errors at the start (a model that
+// cannot be loaded, a port in use) are thrown, and so is the loss of the device, after requests in progress are
+// answered.
 void serve(const ServerOptions& options);
 
 }  // namespace lacuna::serve

@@ -26,9 +26,9 @@ class Service {
         hosts_(std::move(hosts)),
         queue_(limits, counters, workers) {}
 
-  // Answers by `respond`, in request.loop, now or later. The request's memory must stay until then.
+  // Answers by `respond`, in request.loop, now or later. The request's memory must exist until then.
   void handle(const Request& request, Respond respond);
-  // Whether a body of this request would be read by anybody, before it is: an answer that refuses it, or none.
+  // Called before the body of a request is read: an answer that refuses it, or none.
   bool refuses(const Request& request, Reply& reply) const;
 
   const Limits& limits() const { return limits_; }
@@ -42,7 +42,7 @@ class Service {
   ModelPointer model_of(std::string_view target, std::string_view& rest) const;
   void infer(const Request& request, const ModelPointer& model, Respond respond);
   void suggest(const Request& request, bool many, Respond respond);
-  // `write` makes the answer of the outcome: in the request's loop, or, where it is work, in the queue's worker.
+  // `write` turns the outcome into the answer: in the request's loop, or, if that is expensive, in the queue's worker.
   enum class Where { loop, worker };
   void submit(const Request& request, const ModelPointer& model, Rows rows, Where where,
               std::function<Reply(const Outcome&)> write, Respond respond);

@@ -30,8 +30,8 @@ class Session : public std::enable_shared_from_this<Session> {
   Session(boost::asio::ip::tcp::socket socket, Loop& loop, Service& service);
   void start();
   void check(Clock::time_point now);  // closes what has waited too long
-  void hurry();                       // the server is going down: answer, do not wait for more
-  void abort();                       // at once
+  void hurry();                       // the server is shutting down: answer, but wait for no further request
+  void abort();                       // closes at once
 
  private:
   using Error = boost::system::error_code;
@@ -51,7 +51,7 @@ class Session : public std::enable_shared_from_this<Session> {
   void on_body();
   void respond(Reply reply);
   void on_written(bool close);
-  void refuse_and_close(Reply reply);  // what the client still sends is not read as a request
+  void refuse_and_close(Reply reply);  // further bytes of the client are not read as a request
   void linger();
   void close();
 
@@ -60,7 +60,7 @@ class Session : public std::enable_shared_from_this<Session> {
   Service& service_;
   State state_ = State::idle;
   Clock::time_point deadline_{}, begun_{};
-  boost::beast::flat_buffer buffer_;  // what was read and not yet used
+  boost::beast::flat_buffer buffer_;  // bytes that were read and not yet used
   std::optional<boost::beast::http::request_parser<boost::beast::http::empty_body>> parser_;
   std::optional<boost::beast::http::request_parser<boost::beast::http::string_body>> chunks_;
   Request request_;

@@ -14,11 +14,11 @@ class Tokens {
   // 16 characters or with blanks, or a file that others may read.
   static Tokens read(const std::string& path);
   bool required() const { return !hashes_.empty(); }
-  // The value of an Authorization header. The time does not depend on where a wrong token differs from a right one.
+  // Checks the value of an Authorization header. The time does not depend on where a wrong token differs.
   bool allow(std::string_view authorization) const;
 
  private:
-  std::vector<std::string> hashes_;  // of equal length, whatever the tokens' lengths
+  std::vector<std::string> hashes_;  // all of the same length
 };
 
 }  // namespace lacuna::serve
