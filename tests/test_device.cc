@@ -48,7 +48,7 @@ TEST(Device, NamesAreParsed) {
 TEST(Device, FaultsAreNamed) {
   expect_says(ask("none", "cuda"), "finds no GPU");
   expect_says(ask("broken", "cuda"), "error 999");
-  expect_says(ask("old", "cuda"), "speaks CUDA 12.2, 13.0 is needed");
+  expect_says(ask("old", "cuda"), "supports CUDA 12.2, 13.0 is needed");
   expect_says(ask("weak", "cuda"), "compute capability 7.0, 8.0 is needed");
   expect_says(ask("old", "warp"), "takes auto, cpu, cuda or cuda:N, not 'warp'");
 }

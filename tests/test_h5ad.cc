@@ -193,7 +193,7 @@ TEST(H5ad, NamesThatAreNone) {
   EXPECT_TRUE(plain.views[0].column_names.empty());
   const Dataset twins = read_dataset(files("good") / "twins.h5ad");
   EXPECT_EQ(twins.views[0].column_names, (std::vector<std::string>{"A", "A-2", "A-1", "A-3"}));
-  EXPECT_EQ(twins.notes[0], "2 of the variable names of 'X' came before; the second 'A' is called 'A-2'");
+  EXPECT_EQ(twins.notes[0], "2 of the variable names of 'X' are duplicates; the second 'A' is called 'A-2'");
 }
 
 TEST(H5mu, ModalitiesAreJoinedByName) {

@@ -300,7 +300,7 @@ TEST(Refit, ATrainingThatIsEndedInItsFirstFitHasNoSecond) {
     EXPECT_EQ(context.epochs, 2);
     EXPECT_TRUE(model.refitted().is_null());
     EXPECT_TRUE(std::ranges::any_of(
-        context.remarks, [](const std::string& text) { return has(text, "ended within its first fit"); }));
+        context.remarks, [](const std::string& text) { return has(text, "ended during its first fit"); }));
   }
 }
 
@@ -309,7 +309,7 @@ TEST(Refit, IsRefusedWhereItMeansNothing) {
   FitContext context;
   Model model = made(kKinds[0], true);
   EXPECT_TRUE(has(message_of([&] { apply_protocol(Protocol::authors, model); }, Exit::usage),
-                  "under protocol authors they are among those that are scored"));
+                  "learns from the validation rows, which protocol authors scores"));
   model = made(kKinds[0], true);
   const Dataset other = small_data();
   Selection val = c.rows.val;
@@ -377,7 +377,7 @@ TEST_F(RefitProgram, SaysWhatItLearnedFrom) {
   const std::string model = folder_ / "model";
   const Ended ended = run(train(model, {"--report", folder_ / "page.html"}));
   ASSERT_EQ(ended.code, 0) << ended.err;
-  EXPECT_TRUE(has(ended.out, "kept, then learned again from all 120 rows")) << ended.out;
+  EXPECT_TRUE(has(ended.out, "kept, then fitted again on all 120 rows")) << ended.out;
   EXPECT_TRUE(has(ended.out, "before that, on 18 validation rows")) << ended.out;
   EXPECT_TRUE(has(ended.err, "again, all rows: epoch ")) << ended.err;
   const json history = json::parse(read_text(model + ".history.json"));

@@ -366,7 +366,7 @@ TEST_F(TransductiveProgram, ModelAndScoresStateIt) {
     return run(command);
   };
   EXPECT_FALSE(says(score("t.npy", "transductive").err, "was trained by"));
-  EXPECT_TRUE(says(score("s.npy", "strict").err, "was trained by protocol transductive"));
+  EXPECT_TRUE(says(score("s.npy", "strict").err, "was trained under protocol transductive"));
   EXPECT_TRUE(read_text(folder_ / "t.npy") == read_text(folder_ / "s.npy"));
   EXPECT_EQ(run({"predict", folder_ / "m", folder_ / "tiny.npz", "--out", folder_ / "all.npy"}).code, 0);
   std::vector<std::string> evaluate = {"evaluate",   folder_ / "t.npy", folder_ / "tiny.npz",
@@ -416,7 +416,7 @@ TEST_F(TransductiveProgram, IsRefusedWhereItMakesNoSense) {
   refused({"tune", folder_ / "tiny.npz", "--method", "linear", "--protocol", "transductive"},
           "--protocol transductive needs --folds");
   for (const char* method : {"cdmm", "lvsl"}) {
-    const std::string words = std::string("method ") + method + " takes unknown labels for negative ones";
+    const std::string words = std::string("method ") + method + " treats unknown labels as negative";
     refused({"train", folder_ / "tiny.npz", "--out", folder_ / "m", "--method", method, "--folds",
              folder_ / "f.npz", "--protocol", "transductive"},
             words);

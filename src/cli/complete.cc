@@ -316,8 +316,8 @@ void check_flags(const CompleteFlags& flags, const Model& model) {
     fail(Exit::usage, "--json and the labels would both go to standard output; name a file for the labels");
   if (flags.learning.source.protocol == "transductive")
     fail(Exit::usage,
-         "--protocol transductive has no effect: lacuna complete judges every row by a model of the other "
-         "rows, whatever part of the fold it is in");
+         "--protocol transductive has no effect: lacuna complete predicts every row by a model of other "
+         "rows, whatever its part of the fold");
   if (flags.memory.bytes() > 0 && stream)
     fail(Exit::usage, "--memory-limit: {} is not a file, so there are no prepared rows next to it",
          flags.out);

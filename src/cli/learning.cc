@@ -140,8 +140,8 @@ Model parse_learning(LearningFlags& flags, Options& options, const Arguments& ar
   const Protocol protocol = protocol_from_name(flags.source.protocol);
   if (protocol == Protocol::transductive && flags.source.folds.empty())
     fail(Exit::usage,
-         "--protocol transductive needs --folds, which say what is scored; without them rows whose labels "
-         "are all unknown take part by their views as they are: add the items to the data with empty labels");
+         "--protocol transductive needs --folds, which say what is scored; without folds, add the items to the "
+         "data with empty labels: training then uses their views");
   apply_protocol(protocol, model);
   flags.preset = model.preset();
   if (flags.print_config) {

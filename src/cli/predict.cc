@@ -233,7 +233,7 @@ PredictTally predict_file(const PredictFlags& flags, const Model& model, const R
   if (const auto protocol = notes.is_object() ? notes.value("protocol", "") : "";
       !flags.quiet && source.has_folds() && !protocol.empty() && protocol != source_flags.protocol)
     tell(flags.model,
-         {fmt::format("was trained by protocol {0}: give --protocol {0}, here and to evaluate", protocol)});
+         {fmt::format("was trained under protocol {0}: use --protocol {0}, here and with evaluate", protocol)});
   if (!flags.quiet && flags.part == "val" && !model.refitted().is_null())
     tell(flags.model, {"learned from these rows as well (--all-rows): what is measured on them is too good"});
   const Selection selection = source.part(part_from_name(flags.part));

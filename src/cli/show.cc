@@ -149,8 +149,8 @@ void print_card(const json& card, const ShowFlags& flags) {
                                  words(training.value("seed", json()))));
   if (const json again = training.value("refit", json()); again.is_object())
     line("then",
-         fmt::format("again on all {} rows, as the first fit had selected; thresholds and figures are of "
-                     "the first",
+         fmt::format("again on all {} rows, with what the first fit selected; thresholds and figures are "
+                     "those of the first",
                      words(again.value("rows", json()))));
   line("data hash", words(training.value("data_hash", json())));
   if (training.contains("folds"))

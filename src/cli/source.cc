@@ -23,7 +23,7 @@ void SourceFlags::declare(Options& options) {
   options.add("fold", fold, "which fold of the file, from 0").range(0, 1e6).metavar("K").needs("folds").common();
   options
       .add("protocol", protocol,
-           "strict; transductive: validation and test rows take part in training by their views alone; "
+           "strict; transductive: the views of validation and test rows take part in training; "
            "authors: scaler fitted on all rows, and validation rows in the test part, as in the program "
            "that MTD's authors released (it leaks)")
       .choices(protocol_names());

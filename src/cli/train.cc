@@ -100,19 +100,19 @@ void check_outputs(const TrainFlags& flags, const Model& model, const Ranks& ran
   if (flags.run.share && model.members_planned() < 2)
     fail(Exit::usage, "--share has no effect: there is one network to learn; --members N makes an ensemble");
   if (flags.run.share && !ranks.alone())
-    fail(Exit::usage, "--share: {} ranks learn one member after the other together; use either",
+    fail(Exit::usage, "--share: {} ranks train one member after the other together; use --share or mpirun",
          ranks.size());
   if (model.options().json().value("all-rows", false)) {
     if (flags.run.share)
-      fail(Exit::usage, "--share: processes do not share the second fit of --all-rows; use either");
+      fail(Exit::usage, "--share: processes cannot share the second fit of --all-rows; use one of the two");
     if (flags.run.time_limit > 0)
-      fail(Exit::usage, "--time-limit would end the first fit of --all-rows early; use either");
+      fail(Exit::usage, "--time-limit would end the first fit of --all-rows early; use one of the two");
     if (flags.memory.bytes() > 0)
-      fail(Exit::usage, "--memory-limit: the second fit of --all-rows holds its rows in memory; use either");
+      fail(Exit::usage, "--memory-limit: the second fit of --all-rows needs its rows in memory; use one of the two");
   }
   if (flags.memory.bytes() == 0) return;
   if (!ranks.alone())
-    fail(Exit::usage, "--memory-limit: {} ranks hold their rows in memory; use either", ranks.size());
+    fail(Exit::usage, "--memory-limit: {} ranks need their rows in memory; use --memory-limit or mpirun", ranks.size());
   if (!is_file && flags.memory.prepared.empty())
     fail(Exit::usage,
          "--memory-limit: {} is not a file, so there are no prepared rows next to it; name a folder with "
@@ -320,7 +320,7 @@ class TrainCommand {
   std::string refit_words() const {
     const auto& refitted = model_.refitted();
     return refitted.is_null() ? ""
-                              : fmt::format(", then learned again from all {}",
+                              : fmt::format(", then fitted again on all {}",
                                             counted(refitted["rows"].get<std::size_t>(), "row"));
   }
 

@@ -138,7 +138,7 @@ Columns::Match Columns::match(const Dataset& data) const {
       name = data.name;
     } else if (known.size() == 1) {
       name = known[0];
-      match.notes.push_back(fmt::format("its only view is taken for the model's only one, '{}'", name));
+      match.notes.push_back(fmt::format("its only view is matched with the model's only view, '{}'", name));
     } else {
       fail(Exit::mismatch,
            "{}: which view of the model is it? Name it with --views NAME, or name the file after it (the "

@@ -52,7 +52,7 @@ std::string make_unique(std::vector<std::string>& names, const std::string& view
     if (++changed == 1) example = fmt::format("the second '{}' is called '{}'", stem, name);
   }
   if (changed == 0) return "";
-  return fmt::format("{} of the variable names of '{}' came before; {}", changed, view, example);
+  return fmt::format("{} of the variable names of '{}' are duplicates; {}", changed, view, example);
 }
 
 class H5adReader {

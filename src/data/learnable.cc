@@ -69,8 +69,8 @@ std::vector<std::string> check_learnable(const Selection& train, const Selection
       if (learn.positives[j] + held_out.positives[j] > 0 && learn.negatives[j] + held_out.negatives[j] > 0)
         fail(
             Exit::data,
-            "{}: nothing can be learned: no label is known yes and no among the {} training rows. The {} "
-            "validation rows contain what they lack: --hold-out 0 trains on all rows; more rows are better",
+            "{}: nothing can be learned: no label has both a known yes and a known no among the {} training rows. "
+            "With the {} validation rows one has: --hold-out 0 trains on all rows; more rows are better",
             data.name, learn.rows, held_out.rows);
   }
   if (told_apart.empty() && !only_yes.empty())
@@ -103,7 +103,7 @@ std::vector<std::string> check_learnable(const Selection& train, const Selection
   if (const std::size_t bare = learn.with_view - learn.rows;
       train.unlabelled == nullptr && kManyBare * bare >= learn.with_view)
     notes.push_back(fmt::format(
-        "{} of {} training rows with a view have no known label: they take part by their views alone", bare,
+        "{} of {} training rows with a view have no known label: only their views are used", bare,
         learn.with_view));
   if (learn.rows < kFewRows)
     notes.push_back(

@@ -100,7 +100,7 @@ void BenchOptions::declare(Options& o, Experiment experiment) {
         "gaps and splits of one data set from a file, instead of flags; --repeats uses its first folds")
       .metavar("FILE");
   o.add("protocol", protocol,
-        "strict; transductive: validation and test rows take part in training by their views alone; authors: "
+        "strict; transductive: the views of validation and test rows take part in training; authors: "
         "scaler fitted on all rows, and validation rows in the test part (it leaks)")
       .choices(protocol_names());
   const auto running = o.group("running");

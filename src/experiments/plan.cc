@@ -54,8 +54,8 @@ class Planner {
       fail(Exit::usage, "--folds belongs to one data set, {} are given", options.data.size());
     if (!options.folds.empty() && experiment == Experiment::missing)
       fail(Exit::usage,
-           "bench missing draws gaps of several rates, and those of --folds {} cannot change; leave --folds "
-           "out and give --train, --val, --repeats and --seed",
+           "bench missing draws gaps of several rates, and those of --folds {} cannot change; omit "
+           "--folds and give --train, --val, --repeats and --seed",
            options.folds);
     if (experiment == Experiment::complete && options.folds.empty() &&
         (options.mask.missing_views > 0 || options.mask.missing_labels > 0))
@@ -67,7 +67,7 @@ class Planner {
              "--mechanism pattern hides views, and bench complete hides none; bench table takes it");
       if (experiment == Experiment::missing)
         fail(Exit::usage,
-             "bench missing hides views at several rates, and --mechanism pattern has none; take mcar or "
+             "bench missing hides views at several rates, and --mechanism pattern has none; use mcar or "
              "mnar");
     }
     std::map<std::string, int> uses;

@@ -162,7 +162,7 @@ class PerView final : public Method {
 
   void fit(const Items& train, const Items& val, FitContext& context) override {
     if (view_ >= static_cast<std::int64_t>(train.views()))
-      fail(Exit::usage, "view {} was requested, the data has the views 0 to {}", view_, train.views() - 1);
+      fail(Exit::usage, "view {} was requested, the data have the views 0 to {}", view_, train.views() - 1);
     best_.reset();
     const nlohmann::json* earlier = context.follows();
     only_ = earlier == nullptr ? view_ : earlier->at("view").get<std::int64_t>();

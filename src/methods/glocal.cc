@@ -25,7 +25,7 @@ void unit_length_rows(Matrix<double>& Z) {
 
 void check_rank(const char* name, std::int64_t value, std::size_t labels) {
   if (value > static_cast<std::int64_t>(labels))
-    fail(Exit::usage, "{} is {}, the data has {} labels: it must be from 1 to {} (0: chosen for the data)",
+    fail(Exit::usage, "{} is {}, the data have {} labels: it must be from 1 to {} (0: chosen for the data)",
          name, value, labels, labels);
 }
 

@@ -22,16 +22,16 @@ void apply_protocol(Protocol protocol, Model& model) {
   apply_protocol(protocol, model.options());
   if (protocol == Protocol::authors && model.options().find("all-rows")->text() == "true")
     fail(Exit::usage,
-         "--all-rows learns from the validation rows, and under protocol authors they are among those that are "
-         "scored: use it under protocol strict or transductive");
+         "--all-rows learns from the validation rows, which protocol authors scores; use protocol strict or "
+         "transductive");
   const Traits traits = model.method().traits();
   if (protocol != Protocol::transductive || traits.missing_labels) return;
   std::vector<std::string> able;
   for (const auto& name : method_names())
     if (make_method(name)->traits().missing_labels) able.push_back(name);
   fail(Exit::usage,
-       "method {} takes unknown labels for negative ones, so that rows without labels teach it nothing: "
-       "protocol transductive is not for it; those that can follow it are {}",
+       "method {} treats unknown labels as negative, so it cannot use rows without labels as protocol "
+       "transductive does; methods that can: {}",
        traits.name, join(able, ", "));
 }
 
@@ -62,7 +62,7 @@ void Model::bind() {
       "also learn to reconstruct views from each other, for lacuna recover (any method; uses no labels)");
   options_.add(
       "all-rows", settings_->all_rows,
-      "learn twice: what the first fit selects on the validation rows, the second does on training and "
+      "fit again: what the first fit selects on the validation rows, the second applies to training and "
       "validation rows together");
   options_
       .add("budget", settings_->budget,
@@ -225,7 +225,7 @@ Matrix<std::uint8_t> Model::decide(MatrixView<const float> scores) const {
 void Model::calibrate(MatrixView<float> scores) const {
   if (calibration_.empty())
     fail(Exit::mismatch,
-         "the model has no calibration: there were no validation rows, or their known labels were all alike");
+         "the model has no calibration: there were no validation rows, or their known labels were all positive or all negative");
   calibration_.apply(scores);
 }
 
@@ -327,7 +327,7 @@ Model Model::load(const Tensors& file) {
     if (error.code() != Exit::usage) throw;
     fail(Exit::data, "{}: broken metadata: {}", path, error.what());
   } catch (const std::bad_alloc&) {
-    fail(Exit::data, "{}: asks for more memory than there is", path);
+    fail(Exit::data, "{}: needs more memory than there is", path);
   }
 }
 

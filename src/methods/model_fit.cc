@@ -107,7 +107,7 @@ void Model::fit(const Selection& train_rows, const Selection& val_rows, FitConte
   if (store != nullptr) {
     check_streams(method_->traits(), *train.data);
     if (settings_->all_rows)
-      fail(Exit::usage, "--all-rows needs them in memory: use it without --memory-limit, or do without it");
+      fail(Exit::usage, "--all-rows needs all rows in memory; use it without --memory-limit");
     std::ranges::sort(train.rows);  // a file is read from its beginning to its end
     std::ranges::sort(val.rows);
   }
@@ -144,7 +144,7 @@ void Model::fit(const Selection& train_rows, const Selection& val_rows, FitConte
     PassContext first(context);
     fit_once(items.first, items.second, first);
     if (first.ended())
-      context.remark("the training was ended within its first fit, so that validation rows taught nothing");
+      context.remark("the training ended during its first fit, so the model has not learned from the validation rows");
     else
       fit_again(both, nullptr, context);
   }
@@ -207,7 +207,7 @@ void Model::fit_again(const Selection& both, const FirstFit* begun, FitContext& 
   };
   PassContext pass(context, selected, begun != nullptr ? &begun->second : nullptr, fill);
   Model second = untrained(method_->traits().name, preset_, options_.json(), "refit");
-  std::string failure = "it was ended before its time";
+  std::string failure = "it was stopped early";
   try {
     second.method_->fit(rows, none, pass);
     if (!pass.ended()) failure.clear();
@@ -219,7 +219,7 @@ void Model::fit_again(const Selection& both, const FirstFit* begun, FitContext& 
     if (!pass.ended() || error.code() != Exit::interrupted) throw;
   }
   if (!failure.empty())
-    return context.remark(fmt::format("the second fit is not used, the model is the first: {}", failure));
+    return context.remark(fmt::format("the second fit is not used, the model is that of the first: {}", failure));
   std::swap(method_, second.method_);
   std::swap(prepare_, second.prepare_);
   std::swap(settings_, second.settings_);

@@ -86,7 +86,7 @@ void TwoChannelMethod::channels(const Items& items, std::vector<Matrix<float>>& 
                                 std::vector<Matrix<float>>& own) const {
   const auto* two = dynamic_cast<const MtdNetwork<float>*>(network());
   if (two == nullptr || network_options_.channels != 2)
-    fail(Exit::usage, "only a network with two channels has them to show (--channels 2, --fusion mean)");
+    fail(Exit::usage, "only a network with two channels can show them (--channels 2, --fusion mean)");
   two->channels(items, shared, own);
 }
 

@@ -38,7 +38,7 @@ C2aeNetwork<T>::C2aeNetwork(const C2aeOptions& options, const NetworkShape& shap
   decoder_ = add_path("decoder", {width_, h, shape_.labels}, true);
   if (!shape_.prediction_only) labels_ = add_path("labels", {shape_.labels, h, width_}, false);
   if (shape_.most_parameters > 0 && parameters() > shape_.most_parameters)
-    fail(Exit::data, "the settings ask for {} parameters, the model file holds {} numbers", parameters(),
+    fail(Exit::data, "the settings ask for {} parameters, the model file contains {} numbers", parameters(),
          shape_.most_parameters);
   parameters_.allocate(*ops_);
   if (shape_.prediction_only) return;

@@ -84,7 +84,7 @@ GpuReport look_up() {
     return report;
   }
   if (driver.cuDriverGetVersion(&report.driver) != 0 || report.driver < kOldestDriver) {
-    report.absence = fmt::format("the NVIDIA driver speaks CUDA {}, {} is needed; install a newer driver",
+    report.absence = fmt::format("the NVIDIA driver supports CUDA {}, {} is needed; install a newer driver",
                                  version_text(report.driver), version_text(kOldestDriver));
     return report;
   }
