@@ -46,8 +46,8 @@ struct MaskOptions {
       "gaps";  // gaps: as the training rows; complete: rows for validation and test keep all views
   std::string scope =
       "all";  // all: exact rates over all rows (the authors' way); part: exact inside each part
-  std::string mechanism = "mcar";  // how instances become missing (data/mechanism.h): mcar, mnar, pattern
-  double strength = 2;             // of mnar
+  std::string mechanism = "mcar";     // how instances become missing (data/mechanism.h): mcar, mnar, pattern
+  double strength = 2;                // of mnar
   std::vector<std::string> patterns;  // "VIEW+VIEW=SHARE"
   void declare(Options& options);
 };

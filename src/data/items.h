@@ -65,7 +65,7 @@ struct Items {
   SharedMatrix<std::uint8_t> W;        // (n, m) 1 = present; every row of a training set has at least one
   SharedMatrix<float> Y;         // (n, c) 1 or 0; unknown = 0. Empty where labels are not needed (prediction)
   SharedMatrix<std::uint8_t> G;  // (n, c) 1 = known
-  SharedMatrix<float> Q;         // (n, c) in [0, 1]: the teachers' predictions where G = 0; empty without teachers
+  SharedMatrix<float> Q;  // (n, c) in [0, 1]: the teachers' predictions where G = 0; empty without teachers
 
   // Per view (1, d_v): the most frequent value of each column, which is the image of zero if most of a view is zero
   // (histograms, counts); empty for other views. A hint: networks then compute with the deviations from it.

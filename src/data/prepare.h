@@ -62,11 +62,11 @@ class Preparation {
     Matrix<float> shift, scale;      // (1, d_v): x <- (x - shift) * scale, after logarithm or power
     Matrix<float> directions;        // (d_v, K), whitened where asked; empty = no projection
     KernelMap kernel;                // of the projected rows; empty = none
-    std::size_t linear = 0;          // leading directions whose coordinates are kept, in addition to the kernel's
-    float gain = 1;                  // factor after the projection
-    bool clamp = false;              // to [0, 1], for minmax
-    std::vector<float> variances;    // of the kept directions, before whitening and gain
-    double residual = 0;             // error of the iterative solver (data/principal.h)
+    std::size_t linear = 0;  // leading directions whose coordinates are kept, in addition to the kernel's
+    float gain = 1;          // factor after the projection
+    bool clamp = false;      // to [0, 1], for minmax
+    std::vector<float> variances;  // of the kept directions, before whitening and gain
+    double residual = 0;           // error of the iterative solver (data/principal.h)
     // Whether the map is only (x - shift) * scale: no projection, logarithm or power.
     bool keeps_columns() const {
       return directions.empty() && kernel.empty() && log_scale == 0 && power == 0;

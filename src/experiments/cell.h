@@ -59,7 +59,7 @@ struct CellSpec {
   Protocol protocol = Protocol::strict;
   std::uint64_t seed = 1;  // of the method; the fold's own seed is in `folds`
   Task task = Task::score;
-  std::int64_t tune = 0;  // number of settings to try on validation rows; 0: no search
+  std::int64_t tune = 0;             // number of settings to try on validation rows; 0: no search
   std::vector<std::int64_t> epochs;  // similarity: after these
 
   nlohmann::json json() const;

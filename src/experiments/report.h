@@ -30,9 +30,9 @@ struct ModelReport {
            missing = 0;  // share of the rows without it: to learn from, and those of the metrics
   };
   std::vector<ViewFact> views;
-  nlohmann::json metrics;    // {"AP": .4, ...}
-  nlohmann::json intervals;  // {"AP": [low, high], ...}, 95 %
-  nlohmann::json floor;  // {"AP": .3, ...}: figures of the labels' frequencies alone on these rows
+  nlohmann::json metrics;     // {"AP": .4, ...}
+  nlohmann::json intervals;   // {"AP": [low, high], ...}, 95 %
+  nlohmann::json floor;       // {"AP": .3, ...}: figures of the labels' frequencies alone on these rows
   std::string metrics_part;   // on which rows: "validation", "test"
   std::string ceiling;        // a sentence on what AP and 1-OE can reach at most on these rows; may be empty
   std::string caution;        // what these rows were used for besides

@@ -24,9 +24,8 @@ struct ResultCell {
 struct MethodInfo {
   std::string key, name, title, source;
   bool reconstructed = false;
-  bool ranked =
-      true;       // false: not ranked (the floor, this program's own network), marked in tables
-  int style = 0;  // of its series in all charts
+  bool ranked = true;  // false: not ranked (the floor, this program's own network), marked in tables
+  int style = 0;       // of its series in all charts
   std::string marked() const { return ranked ? title : title + " †"; }
 };
 struct DataInfo {

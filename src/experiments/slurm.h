@@ -34,7 +34,7 @@ struct SlurmCommand {
   std::string name;     // of the job
   std::string folder;   // where it is started
   std::string program;  // of this process
-  std::string words;  // its arguments, quoted: "bench table --data ...", without --threads, --shard and --resume
+  std::string words;    // its quoted arguments, "bench table ...", without --threads, --shard, --resume
 };
 std::string slurm_script(const SlurmJob& job, const SlurmCommand& command);
 

@@ -29,7 +29,7 @@ class LabelLinks {
                         MatrixView<const std::int8_t> truth, const Calibration& calibration,
                         std::uint64_t seed);
 
-  bool learned() const { return rows_ > 0; }  // whether there were validation rows to choose w; false in older files
+  bool learned() const { return rows_ > 0; }  // there were validation rows to choose w; false in older files
   bool empty() const { return coupling_.empty(); }       // known labels change no score
   const WeightTrial& chosen() const { return chosen_; }  // the weight, and its gain on the validation rows
   std::size_t rows() const { return rows_; }             // number of validation rows it was chosen on

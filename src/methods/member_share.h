@@ -14,7 +14,7 @@ class MemberShare {
   virtual bool done(std::size_t member) const = 0;
   // Whether this process should train it now, because no other process does.
   virtual bool take(std::size_t member) = 0;
-  virtual void keep(std::size_t member, const Tensors& state) = 0;  // stores a trained member and releases its claim
+  virtual void keep(std::size_t member, const Tensors& state) = 0;  // stores a trained member, ends its claim
   virtual Tensors read(std::size_t member) const = 0;               // a member that is done
   virtual void wait() = 0;                                          // a moment, for members that others train
 };

@@ -22,16 +22,16 @@ namespace lacuna {
 // What a method can do, and its source; `lacuna methods` prints it (the paper's table of methods).
 struct Traits {
   std::string name, title, source;  // "naim3l", "NAIM3L", "TPAMI 2022"
-  bool multi_view = true;           // false: fitted once per view; the best on validation rows is kept (PerView)
-  bool missing_views = true;        // false: missing views are filled with the mean (FillMissing)
-  bool missing_labels = true;       // false: unknown labels count as 0 (FillMissing)
-  bool iterative = true;            // can be resumed
-  bool divides = false;             // its training can be divided among ranks
-  bool streams = false;             // reads rows in batches, so they need not fit into memory
-  bool probabilities = false;       // scores lie in [0, 1]
-  bool reconstructed = false;       // no program was available: implemented from descriptions
-  std::string prepare = "zscore";   // default preparation
-  std::int64_t components = 96;     // default number of directions of the pca kinds
+  bool multi_view = true;      // false: fitted once per view; the best on validation rows is kept (PerView)
+  bool missing_views = true;   // false: missing views are filled with the mean (FillMissing)
+  bool missing_labels = true;  // false: unknown labels count as 0 (FillMissing)
+  bool iterative = true;       // can be resumed
+  bool divides = false;        // its training can be divided among ranks
+  bool streams = false;        // reads rows in batches, so they need not fit into memory
+  bool probabilities = false;  // scores lie in [0, 1]
+  bool reconstructed = false;  // no program was available: implemented from descriptions
+  std::string prepare = "zscore";  // default preparation
+  std::int64_t components = 96;    // default number of directions of the pca kinds
 };
 
 // The sizes of the items that a method was fitted on: prepared columns of each view, and labels.

@@ -119,9 +119,7 @@ class Model {
   static Model load(const Tensors& file);
 
   const std::vector<std::string>& label_names() const { return label_names_; }
-  const Columns& columns() const {
-    return columns_;
-  }  // views with their columns; predict uses its match()
+  const Columns& columns() const { return columns_; }  // views with their columns; predict uses its match()
   const Preparation& preparation() const { return preparations_.front(); }  // of the first member
   const std::vector<Preparation>& preparations() const { return preparations_; }
   const std::string& version() const { return version_; }  // of the program that fitted it; empty if unknown

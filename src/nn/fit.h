@@ -20,8 +20,8 @@ struct EpochRecord {
   std::int64_t epochs = 0;               // planned (an upper bound)
   std::int64_t member = 0, members = 1;  // of an ensemble
   std::int64_t view = 0, views = 1;      // of the views that a method for one view tries, one after the other
-  std::int64_t pass = 0, passes = 1;  // two if a fit on more rows follows (methods/refit.h)
-  double seconds = 0;                 // of training since the start, without validation
+  std::int64_t pass = 0, passes = 1;     // two if a fit on more rows follows (methods/refit.h)
+  double seconds = 0;                    // of training since the start, without validation
   double rows_per_second = 0;
   std::map<std::string, double> losses;  // "total" and its parts, by name
   bool validated = false;

@@ -60,7 +60,7 @@ struct NetworkShape {
   std::size_t labels = 0;
   std::size_t training_rows = 0;      // how many items there are to learn from; only soft labels need it
   bool prediction_only = false;       // leave out what only training needs; step() is then not allowed
-  std::uint64_t most_parameters = 0;  // more than these are Exit::data, before memory is allocated; 0 = no limit
+  std::uint64_t most_parameters = 0;  // more are Exit::data, before memory is allocated; 0 = no limit
   const Ranks* ranks = nullptr;       // the ranks that train it together; null = this process alone
 };
 

@@ -16,8 +16,8 @@ struct ServerOptions {
   std::string token_file;                 // bearer tokens, one per line; empty: no token is required
   std::string device = "cpu";             // of networks, as in lacuna predict
   std::string precision = "model";        // of a network's products, as there
-  std::string empty = "refuse";  // the value of a null among the values of an item (/v1), as there
-  int threads = 0;               // event loops, and as many workers; 0 = all CPUs
+  std::string empty = "refuse";           // the value of a null among the values of an item (/v1), as there
+  int threads = 0;                        // event loops, and as many workers; 0 = all CPUs
   Limits limits;
   void declare(Options& options);
 };
