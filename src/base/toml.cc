@@ -1,6 +1,6 @@
-// The parser of TOML, compiled here rather than taken from the system's library, because hostile files reach what that
-// declares unreachable: U+FEFD, which it takes for neither a blank nor anything else, and "[=]", which breaks an
-// assertion. Without its promises to the compiler the parser refuses both.
+// The TOML parser, compiled here rather than taken from the system's library, because hostile files reach code that the
+// library declares unreachable: U+FEFD, which it classifies as nothing, and "[=]", which breaks an assertion. Without
+// these declarations the parser refuses both.
 #undef NDEBUG
 #define TOML_ASSERT(expression) static_assert(true)
 #define TOML_IMPLEMENTATION

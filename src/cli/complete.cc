@@ -1,5 +1,5 @@
-// lacuna complete: data -> its unknown labels as calibrated probabilities. Rows are dealt into parts; the labels of a
-// part are judged by a model that was learned from the other parts alone.
+// lacuna complete: data -> its unknown labels as calibrated probabilities. Rows are divided into parts; the labels of a
+// part are predicted by a model that was trained on the other parts only.
 #include <unistd.h>
 
 #include <algorithm>

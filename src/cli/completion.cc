@@ -1,5 +1,5 @@
-// lacuna completion, lacuna man: scripts and pages that are installed. The scripts ask the program itself what could
-// stand at the cursor (lacuna __complete WORDS...), so they cannot fall behind.
+// lacuna completion, lacuna man: scripts and pages that are installed. The scripts ask the program itself for
+// completions at the cursor (lacuna __complete WORDS...), so they are always up to date.
 #include "base/error.h"
 #include "base/files.h"
 #include "base/text.h"

@@ -1,4 +1,4 @@
-// Predicting line by line: what is there is read, scored together and written before more is waited for.
+// Predicting lines from a stream: available lines are read, scored together and written before waiting for more.
 #include <algorithm>
 #include <cstdio>
 

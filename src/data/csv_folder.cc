@@ -1,5 +1,5 @@
-// A folder of CSV and TSV files without a dataset.toml: the names of the files say it all. labels.csv holds the
-// labels, every other file is a view. Nobody has said how they belong together, so the join is a wary one.
+// A folder of CSV and TSV files without a dataset.toml: labels.csv contains the labels, every other file is a view,
+// named after the file. Nothing says how they belong together, so likely mistakes are refused (data/join.h: wary).
 #include <algorithm>
 #include <cctype>
 #include <filesystem>

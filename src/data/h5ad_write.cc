@@ -1,6 +1,6 @@
 // Data sets as .h5ad (one view) and .h5mu (several): what anndata 0.8 and mudata 0.2 read. Labels are columns
-// of obs, booleans where all are known, otherwise booleans with a mask. What these formats have no place for
-// lies in uns/lacuna.
+// of obs, booleans if all are known, otherwise booleans with a mask. What these formats cannot express is in
+// uns/lacuna.
 #include <algorithm>
 #include <set>
 

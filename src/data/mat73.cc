@@ -1,5 +1,5 @@
 // Level 7.3 MATLAB files are HDF5 files, read through libmatio. Neither library was written for hostile
-// input, so a child process reads the file and hands the values over.
+// input, so a child process reads the file and sends the values.
 #include <matio.h>
 
 #include <algorithm>

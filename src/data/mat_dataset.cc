@@ -1,8 +1,8 @@
 // .mat as a data set, in the layouts that people publish:
-//   X, view or data: a cell array with one matrix a view (or one matrix: one view)
+//   X, view or data: a cell array with one matrix per view (or one matrix: one view)
 //   label, Y, target or gt: n x c numbers; one column with more than two values holds classes
 //   view_name(s), label_name(s), ids, column_names, name, source, licence: texts    W, G: masks
-// Either orientation is taken, as the sizes agree; where both would fit, rows are items.
+// Items may be rows or columns; the matching sizes decide, and if both fit, items are rows.
 #include <algorithm>
 #include <cmath>
 #include <set>

@@ -1,4 +1,4 @@
-// Maps of numbers by colour, with the bar that says what the colours mean.
+// Maps of numbers by colour, with a colour bar.
 #include <fmt/core.h>
 
 #include <algorithm>

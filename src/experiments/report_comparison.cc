@@ -1,4 +1,4 @@
-// Methods against methods: the tables, the ranks, the radar charts with the dots that read better.
+// Comparisons of methods: tables, ranks, radar charts, and the same numbers as dots, which are easier to read.
 #include <fmt/core.h>
 
 #include <algorithm>

@@ -1,4 +1,4 @@
-// How labels go together: a page for a data set, a section for a model.
+// Which labels occur together: a page for a data set, a section for a model.
 #include <fmt/core.h>
 
 #include <algorithm>

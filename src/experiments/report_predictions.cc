@@ -1,4 +1,4 @@
-// What stands behind the figures: how learning went, single labels, whether scores are probabilities.
+// Details behind the figures: learning curves, single labels, calibration of the scores.
 #include <fmt/core.h>
 
 #include <algorithm>

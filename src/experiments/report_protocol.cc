@@ -1,4 +1,4 @@
-// What the figures of a report are of: how repetitions were made, who learned from what, the data sets.
+// The protocol of the figures in a report: how repetitions were made, which rows were learned from, the data sets.
 #include <fmt/core.h>
 
 #include <algorithm>

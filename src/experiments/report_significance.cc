@@ -1,4 +1,4 @@
-// Methods against methods: the tests that referees ask for.
+// Comparisons of methods: significance tests.
 #include <fmt/core.h>
 
 #include <algorithm>

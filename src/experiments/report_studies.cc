@@ -1,4 +1,4 @@
-// One method looked at closely: ablation, sensitivity, and all of them against missing data.
+// Studies: ablation and sensitivity of one method, and all methods against the share of missing data.
 #include <fmt/core.h>
 
 #include <algorithm>

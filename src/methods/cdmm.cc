@@ -1,5 +1,5 @@
-// CDMM: consistency and diversity. One kernel machine a view whose predictions are pushed apart from the
-// other views' (HSIC), targets smoothed by label correlation, views fused by closed-form weights. No
+// CDMM: consistency and diversity. One kernel machine per view whose predictions are pushed apart from those of
+// the other views (HSIC), targets smoothed by label correlation, views fused by closed-form weights. No
 // iteration.
 //
 //   Ω_v  kernel of view v's unit rows        T = Ỹ R  targets, R the normalised label correlation

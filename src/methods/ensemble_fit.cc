@@ -1,5 +1,5 @@
-// How members come about: fits one after the other, at the same time, or shared among processes; teachers, members,
-// and fits on parts of the rows that tell what a candidate is worth.
+// Fits the members: one after the other, at the same time, or shared among processes; teachers, members, and fits on
+// parts of the rows, by which candidates are judged.
 #include <algorithm>
 #include <numeric>
 #include <utility>

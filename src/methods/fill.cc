@@ -1,4 +1,4 @@
-// Model::recover: recovered views put into a data set of the user's own form.
+// Model::recover: puts recovered views into a data set like the user's.
 #include <algorithm>
 
 #include "base/error.h"

@@ -1,4 +1,4 @@
-// The project's own network: one small channel per view, trained to do without views and labels, and beside it a
+// The project's own network: one small channel per view, trained for missing views and unknown labels, with a
 // memory of the training rows (docs/best.md). Presets: `best` is one network, `paired` one with two branches,
 // `distilled` several that teach each other.
 #include <algorithm>

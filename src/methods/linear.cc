@@ -1,5 +1,5 @@
-// The everyday baseline: a regularised logistic regression per label on all views side by side. A missing view is filled
-// with its mean (0 after standardisation), and a column says whether it is there (for views that some training rows
+// A standard baseline: a regularised logistic regression per label on the concatenated views. A missing view is filled
+// with its mean (0 after standardisation), and a column marks whether it is present (for views that some training rows
 // lack). Unknown labels have no term. One λ for all labels, chosen on validation rows unless it is given.
 #include <algorithm>
 #include <cmath>

@@ -1,6 +1,6 @@
-// The everyday baseline ML-kNN (Zhang and Zhou, 2007): for each label a count of the nearest items that have it, judged by
-// what such counts meant among the training items. Distances are Euclidean over all views side by side; a missing view is
-// filled with its mean (0 after standardisation).
+// The standard baseline ML-kNN (Zhang and Zhou, 2007): for each label it counts the nearest items that have it, and
+// compares the count with those of training items. Distances are Euclidean over the concatenated views; a missing view
+// is filled with its mean (0 after standardisation).
 //
 //   P(label | δ of the k nearest have it) by Bayes' rule from P(label) and P(δ | label), P(δ | not), each smoothed by s
 //

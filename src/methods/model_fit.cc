@@ -1,4 +1,4 @@
-// How a model comes about: preparations, one fit or two, and what the validation rows tell.
+// Model::fit: preparations, one fit or two, and what is chosen on the validation rows.
 #include <algorithm>
 #include <cmath>
 #include <numeric>

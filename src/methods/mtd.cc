@@ -1,4 +1,4 @@
-// MTD (NeurIPS 2023) and its presets. The computation is nn/mtd.h; this file says what is called what.
+// MTD (NeurIPS 2023) and its presets. The computation is nn/mtd.h; this file maps presets to its settings.
 #include "methods/mtd.h"
 
 #include <algorithm>

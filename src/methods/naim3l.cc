@@ -1,6 +1,6 @@
 // NAIM3L: non-aligned incomplete multi-view multi-label learning. Every view is a block of one stacked
-// problem (methods/expand_shrink.h); the rank terms over the stack bring the views together in label space.
-// Views without an instance have no row, unknown labels no term.
+// problem (methods/expand_shrink.h); the rank terms over the stack align the views in label space. Missing
+// instances have no row, unknown labels no term.
 #include <algorithm>
 #include <cmath>
 #include <nlohmann/json.hpp>

@@ -1,5 +1,5 @@
-// How the parts of a Recovery are learned: the number of factors and the penalties by hiding views from rows that the
-// fit did not see, the deviations from the errors made there.
+// Fits the parts of a Recovery: the number of factors and the penalties on hidden views of rows that the fit did not
+// see, the deviations from the errors there.
 #include <algorithm>
 #include <cmath>
 #include <limits>

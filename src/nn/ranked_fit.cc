@@ -3,7 +3,7 @@
 namespace lacuna {
 namespace {
 
-// What rank 0 says to the others.
+// What rank 0 sends to the others.
 struct Word {
   enum Kind : std::uint32_t { decided, snapshot, ended } kind = decided;
   std::int32_t value = 0;  // the decision, or the exit code
