@@ -423,8 +423,8 @@ TEST_F(RefitProgram, RefusesWhatContradictsIt) {
   for (const auto& [more, words] : std::vector<std::pair<std::vector<std::string>, std::string>>{
            {{"--hold-out", "0"}, "--all-rows has no effect with --hold-out 0"},
            {{"--time-limit", "60"}, "--time-limit would end the first fit"},
-           {{"--members", "2", "--share"}, "do not share the second fit"},
-           {{"--memory-limit", "1G"}, "holds its rows in memory"}}) {
+           {{"--members", "2", "--share"}, "cannot share the second fit"},
+           {{"--memory-limit", "1G"}, "needs its rows in memory"}}) {
     const Ended ended = run(train(model, more));
     EXPECT_EQ(ended.code, 2) << ended.err;
     EXPECT_TRUE(has(ended.err, words)) << ended.err;
