@@ -258,6 +258,21 @@ TEST_F(SmallFiles, ArffNominalAndSparse) {
   EXPECT_EQ(row, (std::vector<float>{0, 0, 0, 0, 1}));
 }
 
+// Whatever the order in which its values are declared, yes is 1, as it is in a CSV.
+TEST_F(SmallFiles, ArffYesIsOne) {
+  const std::string head =
+      "@relation 'x: -C -4'\n@attribute f {true,false}\n@attribute a {yes,no}\n@attribute b {1,-1}\n@attribute c "
+      "{late,early}\n@attribute d {1}\n@data\n";
+  const Dataset dense = read_dataset(put("d.arff", head + "true,yes,-1,late,1\nfalse,no,1,early,1\n"));
+  EXPECT_EQ(std::get<Table<float>>(dense.views[0].features)(0, 0), 1.f);
+  EXPECT_TRUE(std::ranges::equal(dense.labels.row(0), std::vector<std::int8_t>{1, 0, 0, 1}));
+  EXPECT_TRUE(std::ranges::equal(dense.labels.row(1), std::vector<std::int8_t>{0, 1, 1, 1}));
+  // Without a word a sparse row has the first value.
+  const Dataset sparse = read_dataset(put("s.arff", head + "{2 -1}\n{0 false,1 no,3 early}\n"));
+  EXPECT_TRUE(std::ranges::equal(sparse.labels.row(0), dense.labels.row(0)));
+  EXPECT_TRUE(std::ranges::equal(sparse.labels.row(1), dense.labels.row(1)));
+}
+
 TEST_F(SmallFiles, LibsvmAndLear) {
   const Dataset svm = read_dataset(put("d.libsvm", "3,1 1:0.5 4:2\n 2:1\n"));
   EXPECT_EQ(svm.views[0].columns(), 4u);
