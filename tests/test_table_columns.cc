@@ -208,6 +208,21 @@ TEST_F(TableColumns, OfClassesAreNotSplit) {
   EXPECT_EQ(read("x.csv", options).label_names, (Names{"Ductal, NOS", "Lobular;mixed"}));
 }
 
+TEST_F(TableColumns, OfClassesMayBeUnknown) {
+  put("one.csv", "id,g,type\na,1,x\nb,2,NA\nc,3,y\nd,4,\ne,5,?\n");
+  ReadOptions options;
+  options.class_column = "type";
+  const Dataset data = read("one.csv", options);
+  EXPECT_EQ(data.label_names, (Names{"x", "y"}));
+  for (const std::size_t i : {1, 3, 4}) EXPECT_EQ(data.labels(i, 0), kUnknown) << i;
+  EXPECT_TRUE(has(said("one.csv", options), "2 of the 5 classes are 'NA' or the like and count as unknown"))
+      << said("one.csv", options);
+  put("tags.csv", "id,g,tags\na,1,sun;sea\nb,2,None\n");
+  options = {};
+  options.tags_column = "tags";
+  EXPECT_TRUE(has(said("tags.csv", options), "1 of the 2 lists are 'None'")) << said("tags.csv", options);
+}
+
 TEST_F(TableColumns, OfListsSayHowManyAreBlank) {
   put("f/rna.csv", "id,g\na,1\nb,2\nc,3\nd,4\n");
   put("f/labels.csv", "id,tags\na,sun;sea\nb,\nc,sea\nd,\n");

@@ -95,6 +95,7 @@ LabelFile open_label_file(const ReadOptions& options, std::vector<std::string>& 
   LabelFile file{options.label_file, {}, {}};
   if (!names_table(file.path)) {
     one_hot_labels(read_lines(file.path), file.labels);
+    notes.insert(notes.end(), file.labels.notes.begin(), file.labels.notes.end());
     return file;
   }
   ReadOptions plain;
