@@ -303,6 +303,21 @@ TEST_F(SmallFiles, EitherOrientationOfMat) {
   EXPECT_EQ(data.labels(3, 1), 1);
 }
 
+// Numbers of a .mat are float32 once they are read, which does not hold every digit of long ids.
+TEST_F(SmallFiles, IdsOfMatAreExactOrRefused) {
+  const auto with_ids = [&](float second, const std::string& type) {
+    Matrix<float> ids(2, 1);
+    ids(0, 0) = 9999999;
+    ids(1, 0) = second;
+    write_mat(folder_ / "d.mat", std::vector<MatValue>{mat_cell("X", {mat_matrix("", Matrix<float>(2, 3))}),
+                                                       mat_matrix("ids", std::move(ids), type)});
+    return folder_ / "d.mat";
+  };
+  EXPECT_EQ(read_dataset(with_ids(12, "float64")).ids, (std::vector<std::string>{"9999999", "12"}));
+  EXPECT_EQ(read_dataset(with_ids(20231102, "int32")).ids[1], "20231102");
+  expect_part(refused(with_ids(20231102, "float64")), "'ids' contains a number of about 20231102");
+}
+
 TEST_F(SmallFiles, RowsOfNothingButNanAreMissing) {
   Matrix<float> x(2, 2);
   x(0, 0) = x(0, 1) = NAN;
