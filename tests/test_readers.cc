@@ -318,6 +318,25 @@ TEST_F(SmallFiles, IdsOfMatAreExactOrRefused) {
   expect_part(refused(with_ids(20231102, "float64")), "'ids' contains a number of about 20231102");
 }
 
+TEST_F(SmallFiles, ArraysOfNpzAreUsedOrNamed) {
+  const Matrix<float> x(3, 2), time(3, 1);
+  Matrix<std::uint32_t> names(2, 1);
+  names(0, 0) = 7;
+  names(1, 0) = 90210;
+  std::vector<Array> arrays = {borrow("v", x.view()), borrow("v.columns", std::as_const(names).view()),
+                               text_array("id", {"a", "b", "c"}), borrow("time", time.view())};
+  arrays[1].shape = {2};
+  arrays[3].shape = {3};
+  write_npz(folder_ / "d.npz", arrays);
+  const Dataset data = read_dataset(folder_ / "d.npz");
+  EXPECT_EQ(data.views.size(), 1u);
+  EXPECT_EQ(data.views[0].column_names, (std::vector<std::string>{"7", "90210"}));
+  ASSERT_EQ(data.notes.size(), 1u);
+  expect_part(data.notes[0], "not read: 'id' (3 values of text), 'time' (3 values of float32)");
+  write_npz(folder_ / "d.npz", {&arrays[3], 1});
+  expect_part(refused(folder_ / "d.npz"), "neither a view");
+}
+
 TEST_F(SmallFiles, RowsOfNothingButNanAreMissing) {
   Matrix<float> x(2, 2);
   x(0, 0) = x(0, 1) = NAN;
