@@ -136,6 +136,35 @@ TEST_F(TableColumns, ThatAreLabelsUpToCaseAreNoFeatures) {
   EXPECT_TRUE(has(said("f"), "called like labels: 'er' (as the label 'ER')")) << said("f");
 }
 
+// A copy of the labels under another name, as Y often is.
+TEST_F(TableColumns, ThatHaveTheValuesOfLabelsAreWarnedOf) {
+  const auto said_of = [&](std::size_t rows, std::size_t wrong, bool sparse) {
+    std::string text = sparse ? "%%MatrixMarket matrix coordinate real general\n" : "";
+    std::string entries, labels = "sick,old\n", cells = "g,answer\n";
+    std::size_t count = 0;
+    for (std::size_t i = 0; i < rows; ++i) {
+      const bool sick = i % 3 == 0, copy = sick != (i == wrong);
+      labels += fmt::format("{},{}\n", i == 7 ? "?" : sick ? "1" : "0", i % 2);
+      cells += fmt::format("{},{}\n", i % 5, copy ? 1 : -1);
+      for (int j = 0; j < 2; ++j)
+        if (j == 0 || copy) entries += fmt::format("{} {} 1\n", i + 1, j + 1), ++count;
+    }
+    put("labels.csv", labels);
+    ReadOptions options;
+    options.label_file = path("labels.csv");
+    if (!sparse) return (put("x.csv", cells), said("x.csv", options));
+    put("x.mtx", text + fmt::format("{} 2 {}\n", rows, count) + entries);
+    return said("x.mtx", options);
+  };
+  EXPECT_TRUE(has(said_of(60, 60, false), "values of labels: 'answer' (label 'sick');")) << said_of(60, 60, false);
+  EXPECT_TRUE(has(said_of(60, 60, true), "values of labels: 1 (label 'sick');")) << said_of(60, 60, true);
+  EXPECT_TRUE(has(said_of(60, 7, false), "'answer'"));  // there the label is unknown
+  for (const bool sparse : {false, true}) {
+    EXPECT_FALSE(has(said_of(60, 50, sparse), "values of labels"));
+    EXPECT_FALSE(has(said_of(30, 30, sparse), "values of labels"));  // could be chance
+  }
+}
+
 TEST_F(TableColumns, OfArraysWithSingleGapsAreRefusedWithAdvice) {
   Dataset data;
   data.rows = 2;

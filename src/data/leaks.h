@@ -12,7 +12,8 @@ namespace lacuna {
 std::string folded(std::string_view name);
 
 // A column of two values (or one) that is called like a label, in any case, is that label: Exit::data with the columns where
-// `refuse`, otherwise a note. A column of more values is noted. So are labels that differ in case only.
+// `refuse`, otherwise a note. A column of more values is noted. So are columns that have the values of a label, whatever they are
+// called, and labels that differ in case only.
 void check_leaks(Dataset& data, const std::string& where, bool refuse);
 
 }  // namespace lacuna
