@@ -213,6 +213,22 @@ TEST_F(TableColumns, OfThousandsWithPointsAreWarnedOf) {
   }
 }
 
+TEST_F(TableColumns, OfThousandsWithCommasAreWarnedOf) {
+  const std::string rows = "id\tcount\tsize\na\t999\t1\nb\t1,002\t2\nc\t-12,345\t3\n";
+  std::string semicolons = rows;
+  std::ranges::replace(semicolons, '\t', ';');
+  put("one.tsv", rows);
+  put("one.csv", semicolons);
+  for (const char* name : {"one.tsv", "one.csv"})
+    for (const char* part : {"column 'count'", "'1,002' is read as 1.002, with a decimal comma", "(1002)"})
+      EXPECT_TRUE(has(said(name), part)) << said(name);
+  for (const char* plain : {"id\tg\na\t999\nb\t1,002\nc\t1,5\n", "id\tg\na\t9,999\nb\t1,002\nc\t0,512\n",
+                            "id\tg\na\t999\nb\t1.002\nc\t12.345\n"}) {  // points are usual there
+    put("one.tsv", plain);
+    EXPECT_FALSE(has(said("one.tsv"), "thousands")) << plain << said("one.tsv");
+  }
+}
+
 TEST_F(TableColumns, LabelsThatDifferInCaseAreWarnedOf) {
   put("one.csv", "id,g,ER,er\na,1,1,0\nb,2,0,1\n");
   ReadOptions options;
