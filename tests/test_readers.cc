@@ -345,9 +345,14 @@ TEST_F(SmallFiles, RowsOfNothingButNanAreMissing) {
   const Dataset data = read_dataset(folder_ / "d.npz");
   EXPECT_FALSE(data.has(0, 0));
   EXPECT_TRUE(data.has(1, 0));
+  write_npy(folder_ / "v.npy", array);
+  put("dataset.toml", "[[views]]\nname = 'v'\nfile = 'v.npy'\n");
+  EXPECT_FALSE(read_dataset(folder_ / "dataset.toml").has(0, 0));
   x(0, 0) = 1;
   write_npz(folder_ / "d.npz", {&array, 1});
   expect_part(refused(folder_ / "d.npz"), "row 0, column 1");
+  write_npy(folder_ / "v.npy", array);
+  expect_part(refused(folder_ / "dataset.toml"), "row 0, column 1");
 }
 
 // ---- promises that a file cannot keep are refused before memory is taken (a sanitizer would stop the
