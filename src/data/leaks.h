@@ -11,9 +11,9 @@ namespace lacuna {
 // In small letters and without blanks around it: names that are equal so are the same to people.
 std::string folded(std::string_view name);
 
-// A column of two values (or one) that is called like a label, in any case, is that label: Exit::data with the columns where
-// `refuse`, otherwise a note. A column of more values is noted. So are columns that have the values of a label, whatever they are
-// called, and labels that differ in case only.
+// A column of two values (or one) that is called like a label, in any case, is that label: Exit::data with the columns
+// where `refuse`, otherwise a note. A column of more values is noted. So are columns that have the values of a label,
+// whatever they are called, and labels that differ in case only.
 void check_leaks(Dataset& data, const std::string& where, bool refuse);
 
 }  // namespace lacuna

@@ -346,6 +346,7 @@ Dataset read_dataset(const std::string& path, const ReadOptions& asked) {
   if (!asked.allow_idle) refuse_idle(file_format, asked, path);
   ReadOptions options = asked;
   if (!options.needs_views) options.empty = "zero";
+  if (options.allow_non_finite && options.empty == "refuse") options.empty = "mean";  // cells stay empty
   if (!options.needs_labels) options.label_code = "any";
   const bool folder = fs::is_directory(path, error), native = file_format.read == read_toml_dataset;
   Dataset data;
