@@ -114,6 +114,17 @@ TEST(CsvItems, DecimalCommas) {
   }
 }
 
+// As in files. Such words in the first line are names: y and t are columns of many tables.
+TEST(CsvItems, YesAndNo) {
+  const std::vector<ViewShape> views = {{"v", 2, {"t", "y"}, {}}};
+  ItemBlock block(views, 1);
+  const CsvItems table("t,y", views, {});
+  EXPECT_TRUE(table.has_header());
+  table.parse("true,No", block, 0);
+  EXPECT_EQ(values(block, 0), (Floats{1, 0}));
+  EXPECT_THROW(table.parse("maybe,1", block, 0), Error);
+}
+
 // R names the columns and not the ids.
 TEST(CsvItems, AShortHeader) {
   const std::vector<ViewShape> views = {{"v", 2, {"a", "b"}, {}}};

@@ -9,6 +9,7 @@
 
 #include "base/error.h"
 #include "base/files.h"
+#include "data/hdf5_write.h"
 #include "data/lzf.h"
 #include "data/readers.h"
 #include "program.h"
@@ -194,6 +195,30 @@ TEST(H5ad, NamesThatAreNone) {
   const Dataset twins = read_dataset(files("good") / "twins.h5ad");
   EXPECT_EQ(twins.views[0].column_names, (std::vector<std::string>{"A", "A-2", "A-1", "A-3"}));
   EXPECT_EQ(twins.notes[0], "2 of the variable names of 'X' are duplicates; the second 'A' is called 'A-2'");
+}
+
+// float32 would make 20231100 of 20231101.
+TEST(H5ad, NamesThatAreLongNumbers) {
+  const TemporaryDirectory folder;
+  const std::string path = folder / "numbers.h5ad";
+  const double ids[] = {20231101, 20231105};
+  Array names;
+  names.type = Element::f64;
+  names.shape = {2};
+  names.bytes = std::as_bytes(std::span(ids));
+  Hdf5Writer file(path, path, 0);
+  for (const char* frame : {"obs", "var"}) {
+    file.group(frame);
+    file.attribute(frame, "encoding-type", text_value("", "dataframe"));
+    file.attribute(frame, "_index", text_value("", "names"));
+    file.dataset(std::string(frame) + "/names", names);
+  }
+  const Matrix<float> x(2, 2);
+  file.dataset("X", borrow("", x.view()));
+  file.close();
+  const Dataset data = read_dataset(path);
+  EXPECT_EQ(data.ids, (std::vector<std::string>{"20231101", "20231105"}));
+  EXPECT_EQ(data.views[0].column_names, data.ids);
 }
 
 TEST(H5mu, ModalitiesAreJoinedByName) {

@@ -104,6 +104,7 @@ TEST(Jsonl, WhatIsWrongIsSaid) {
       {R"({"views":[1]})", "\"views\" is an object"},
       {R"({"id":1.5,"views":{}})", "an id is a text or a whole number"},
       {R"({"id":null,"views":{}})", "an id is a text or a whole number"},
+      {R"({"id":007,"views":{}})", "an id is a text or a whole number, found '007'"},
       {R"({"id":"","views":{}})", "cannot be empty"},
       {R"({"id":"\ud800","views":{}})", "surrogate"},
       {R"({"id":"\u0000","views":{}})", "character 0"},

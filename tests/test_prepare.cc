@@ -10,6 +10,7 @@
 #include "base/random.h"
 #include "base/threads.h"
 #include "data/prepare.h"
+#include "data/prepare_check.h"
 #include "data/principal.h"
 #include "data/squash.h"
 #include "ops/linalg.h"
@@ -556,6 +557,31 @@ TEST(Prepare, AdviceLooksAtTheValues) {
   }
   unit.data.views[1].features = Table<float>(std::move(X));
   EXPECT_EQ(advise_preparation(first_rows(unit.data, 60), 1, 4).kind, "pca");
+}
+
+// Views that say nothing, or less than they could, are named.
+TEST(Prepare, ViewsThatAreLostAreRemarkedOn) {
+  const auto remarks = [](float first, float others, const std::vector<std::string>& kinds) {
+    Dataset data;
+    data.rows = 60;
+    Matrix<float> values = planted(60, 12, 3);
+    for (std::size_t i = 0; i < values.rows(); ++i)
+      for (std::size_t j = 0; j < values.cols(); ++j) values(i, j) = (values(i, j) - 5) * (j == 0 ? first : others);
+    data.views.push_back({"v", Table<float>(std::move(values)), {}, ""});
+    std::vector<PrepareOptions> forms;
+    for (const auto& kind : kinds) forms.emplace_back().kind = kind;
+    const Selection all = select_all(data);
+    const auto found = check_preparations(Preparation::fit(all, forms, one_rank()), all);
+    return found.empty() ? std::string() : found[0];
+  };
+  EXPECT_EQ(remarks(1, 1, {"root-pca"}), "");
+  EXPECT_EQ(remarks(10, 1, {"root-pca"}), "");
+  EXPECT_NE(remarks(1000, 1, {"root-pca"}).find("1 column (0) is so much larger"), std::string::npos);
+  EXPECT_EQ(remarks(1000, 1, {"zscore"}), "");
+  EXPECT_EQ(remarks(1000, 1, {"root-pca", "zscore"}), "");  // one of them has it
+  EXPECT_NE(remarks(1e30f, 1e30f, {"root-pca"}).find("too large or too small"), std::string::npos);
+  EXPECT_NE(remarks(0, 0, {"root-pca"}).find("is the same in all training rows"), std::string::npos);
+  EXPECT_NE(remarks(0, 0, {"zscore"}).find("is the same in all training rows"), std::string::npos);
 }
 
 TEST(Prepare, ErrorsNameTheNearest) {

@@ -80,6 +80,14 @@ TEST_F(ProtocolProgram, InspectShowsNonFiniteValuesThatTrainingRefuses) {
   const Ended refused = run({"data", "mask", folder_ / "bad.npz", folder_ / "f.npz"});
   EXPECT_EQ(refused.code, 3);
   EXPECT_TRUE(has(refused.err, "row 4, column 1")) << refused.err;
+  write_text(folder_ / "gap.csv", "id,a,b\nx,1,2\ny,,4\nz,5,nan\n");
+  const Ended gaps = run({"data", "inspect", folder_ / "gap.csv"});
+  EXPECT_EQ(gaps.code, 0) << gaps.err;
+  EXPECT_TRUE(has(gaps.out, "2 values are not finite, the first at row 1, column 0")) << gaps.out;
+  EXPECT_TRUE(has(gaps.out, "--empty mean")) << gaps.out;
+  const Ended filled = run({"data", "inspect", folder_ / "gap.csv", "--empty", "mean"});
+  EXPECT_FALSE(has(filled.out, "not finite")) << filled.out;
+  EXPECT_EQ(run({"data", "convert", folder_ / "gap.csv", folder_ / "gap"}).code, 3);
 }
 
 TEST_F(ProtocolProgram, MaskWritesBothFormsAndPrintsRates) {

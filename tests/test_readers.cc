@@ -258,6 +258,21 @@ TEST_F(SmallFiles, ArffNominalAndSparse) {
   EXPECT_EQ(row, (std::vector<float>{0, 0, 0, 0, 1}));
 }
 
+// Whatever the order in which its values are declared, yes is 1, as it is in a CSV.
+TEST_F(SmallFiles, ArffYesIsOne) {
+  const std::string head =
+      "@relation 'x: -C -4'\n@attribute f {true,false}\n@attribute a {yes,no}\n@attribute b {1,-1}\n@attribute c "
+      "{late,early}\n@attribute d {1}\n@data\n";
+  const Dataset dense = read_dataset(put("d.arff", head + "true,yes,-1,late,1\nfalse,no,1,early,1\n"));
+  EXPECT_EQ(std::get<Table<float>>(dense.views[0].features)(0, 0), 1.f);
+  EXPECT_TRUE(std::ranges::equal(dense.labels.row(0), std::vector<std::int8_t>{1, 0, 0, 1}));
+  EXPECT_TRUE(std::ranges::equal(dense.labels.row(1), std::vector<std::int8_t>{0, 1, 1, 1}));
+  // Without a word a sparse row has the first value.
+  const Dataset sparse = read_dataset(put("s.arff", head + "{2 -1}\n{0 false,1 no,3 early}\n"));
+  EXPECT_TRUE(std::ranges::equal(sparse.labels.row(0), dense.labels.row(0)));
+  EXPECT_TRUE(std::ranges::equal(sparse.labels.row(1), dense.labels.row(1)));
+}
+
 TEST_F(SmallFiles, LibsvmAndLear) {
   const Dataset svm = read_dataset(put("d.libsvm", "3,1 1:0.5 4:2\n 2:1\n"));
   EXPECT_EQ(svm.views[0].columns(), 4u);
@@ -288,6 +303,40 @@ TEST_F(SmallFiles, EitherOrientationOfMat) {
   EXPECT_EQ(data.labels(3, 1), 1);
 }
 
+// Numbers of a .mat are float32 once they are read, which does not hold every digit of long ids.
+TEST_F(SmallFiles, IdsOfMatAreExactOrRefused) {
+  const auto with_ids = [&](float second, const std::string& type) {
+    Matrix<float> ids(2, 1);
+    ids(0, 0) = 9999999;
+    ids(1, 0) = second;
+    write_mat(folder_ / "d.mat", std::vector<MatValue>{mat_cell("X", {mat_matrix("", Matrix<float>(2, 3))}),
+                                                       mat_matrix("ids", std::move(ids), type)});
+    return folder_ / "d.mat";
+  };
+  EXPECT_EQ(read_dataset(with_ids(12, "float64")).ids, (std::vector<std::string>{"9999999", "12"}));
+  EXPECT_EQ(read_dataset(with_ids(20231102, "int32")).ids[1], "20231102");
+  expect_part(refused(with_ids(20231102, "float64")), "'ids' contains a number of about 20231102");
+}
+
+TEST_F(SmallFiles, ArraysOfNpzAreUsedOrNamed) {
+  const Matrix<float> x(3, 2), time(3, 1);
+  Matrix<std::uint32_t> names(2, 1);
+  names(0, 0) = 7;
+  names(1, 0) = 90210;
+  std::vector<Array> arrays = {borrow("v", x.view()), borrow("v.columns", std::as_const(names).view()),
+                               text_array("id", {"a", "b", "c"}), borrow("time", time.view())};
+  arrays[1].shape = {2};
+  arrays[3].shape = {3};
+  write_npz(folder_ / "d.npz", arrays);
+  const Dataset data = read_dataset(folder_ / "d.npz");
+  EXPECT_EQ(data.views.size(), 1u);
+  EXPECT_EQ(data.views[0].column_names, (std::vector<std::string>{"7", "90210"}));
+  ASSERT_EQ(data.notes.size(), 1u);
+  expect_part(data.notes[0], "not read: 'id' (3 values of text), 'time' (3 values of float32)");
+  write_npz(folder_ / "d.npz", {&arrays[3], 1});
+  expect_part(refused(folder_ / "d.npz"), "neither a view");
+}
+
 TEST_F(SmallFiles, RowsOfNothingButNanAreMissing) {
   Matrix<float> x(2, 2);
   x(0, 0) = x(0, 1) = NAN;
@@ -296,9 +345,14 @@ TEST_F(SmallFiles, RowsOfNothingButNanAreMissing) {
   const Dataset data = read_dataset(folder_ / "d.npz");
   EXPECT_FALSE(data.has(0, 0));
   EXPECT_TRUE(data.has(1, 0));
+  write_npy(folder_ / "v.npy", array);
+  put("dataset.toml", "[[views]]\nname = 'v'\nfile = 'v.npy'\n");
+  EXPECT_FALSE(read_dataset(folder_ / "dataset.toml").has(0, 0));
   x(0, 0) = 1;
   write_npz(folder_ / "d.npz", {&array, 1});
   expect_part(refused(folder_ / "d.npz"), "row 0, column 1");
+  write_npy(folder_ / "v.npy", array);
+  expect_part(refused(folder_ / "dataset.toml"), "row 0, column 1");
 }
 
 // ---- promises that a file cannot keep are refused before memory is taken (a sanitizer would stop the

@@ -185,6 +185,18 @@ TEST_F(RecoverProgram, LinesComeInAndGoOut) {
   EXPECT_EQ(lines[2]["line"], 3);
 }
 
+// A number of 20 digits is no double, and ids come out as they went in.
+TEST_F(RecoverProgram, IdsOfLinesStayAsTheyAre) {
+  for (const char* id : {"98765432109876543210", "-7", R"("a \"b\" \\ é")"}) {
+    std::ofstream(path("items.jsonl")) << R"({"id": )" << id << R"(, "views": {")" << data_->views[0].name
+                                       << R"(": [1,2,3,4,5,6,7,8,9,10,11,12]}})"
+                                       << "\n";
+    ASSERT_EQ(recover({"--out", path("out.jsonl")}, "items.jsonl").code, 0);
+    const std::string line = read_text(path("out.jsonl"));
+    EXPECT_NE(line.find(fmt::format("\"id\":{},", id)), std::string::npos) << line;
+  }
+}
+
 // Which lines wait together must not show in what an item gets.
 TEST_F(RecoverProgram, ALineGetsTheSameBytesAloneAndAmongOthers) {
   const auto lines = [&](std::size_t begin, std::size_t end) {

@@ -136,6 +136,35 @@ TEST_F(TableColumns, ThatAreLabelsUpToCaseAreNoFeatures) {
   EXPECT_TRUE(has(said("f"), "called like labels: 'er' (as the label 'ER')")) << said("f");
 }
 
+// A copy of the labels under another name, as Y often is.
+TEST_F(TableColumns, ThatHaveTheValuesOfLabelsAreWarnedOf) {
+  const auto said_of = [&](std::size_t rows, std::size_t wrong, bool sparse) {
+    std::string text = sparse ? "%%MatrixMarket matrix coordinate real general\n" : "";
+    std::string entries, labels = "sick,old\n", cells = "g,answer\n";
+    std::size_t count = 0;
+    for (std::size_t i = 0; i < rows; ++i) {
+      const bool sick = i % 3 == 0, copy = sick != (i == wrong);
+      labels += fmt::format("{},{}\n", i == 7 ? "?" : sick ? "1" : "0", i % 2);
+      cells += fmt::format("{},{}\n", i % 5, copy ? 1 : -1);
+      for (int j = 0; j < 2; ++j)
+        if (j == 0 || copy) entries += fmt::format("{} {} 1\n", i + 1, j + 1), ++count;
+    }
+    put("labels.csv", labels);
+    ReadOptions options;
+    options.label_file = path("labels.csv");
+    if (!sparse) return (put("x.csv", cells), said("x.csv", options));
+    put("x.mtx", text + fmt::format("{} 2 {}\n", rows, count) + entries);
+    return said("x.mtx", options);
+  };
+  EXPECT_TRUE(has(said_of(60, 60, false), "values of labels: 'answer' (label 'sick');")) << said_of(60, 60, false);
+  EXPECT_TRUE(has(said_of(60, 60, true), "values of labels: 1 (label 'sick');")) << said_of(60, 60, true);
+  EXPECT_TRUE(has(said_of(60, 7, false), "'answer'"));  // there the label is unknown
+  for (const bool sparse : {false, true}) {
+    EXPECT_FALSE(has(said_of(60, 50, sparse), "values of labels"));
+    EXPECT_FALSE(has(said_of(30, 30, sparse), "values of labels"));  // could be chance
+  }
+}
+
 TEST_F(TableColumns, OfArraysWithSingleGapsAreRefusedWithAdvice) {
   Dataset data;
   data.rows = 2;
@@ -184,6 +213,22 @@ TEST_F(TableColumns, OfThousandsWithPointsAreWarnedOf) {
   }
 }
 
+TEST_F(TableColumns, OfThousandsWithCommasAreWarnedOf) {
+  const std::string rows = "id\tcount\tsize\na\t999\t1\nb\t1,002\t2\nc\t-12,345\t3\n";
+  std::string semicolons = rows;
+  std::ranges::replace(semicolons, '\t', ';');
+  put("one.tsv", rows);
+  put("one.csv", semicolons);
+  for (const char* name : {"one.tsv", "one.csv"})
+    for (const char* part : {"column 'count'", "'1,002' is read as 1.002, with a decimal comma", "(1002)"})
+      EXPECT_TRUE(has(said(name), part)) << said(name);
+  for (const char* plain : {"id\tg\na\t999\nb\t1,002\nc\t1,5\n", "id\tg\na\t9,999\nb\t1,002\nc\t0,512\n",
+                            "id\tg\na\t999\nb\t1.002\nc\t12.345\n"}) {  // points are usual there
+    put("one.tsv", plain);
+    EXPECT_FALSE(has(said("one.tsv"), "thousands")) << plain << said("one.tsv");
+  }
+}
+
 TEST_F(TableColumns, LabelsThatDifferInCaseAreWarnedOf) {
   put("one.csv", "id,g,ER,er\na,1,1,0\nb,2,0,1\n");
   ReadOptions options;
@@ -206,6 +251,21 @@ TEST_F(TableColumns, OfClassesAreNotSplit) {
   put("x.csv", "id,g\na,1\nb,2\nc,3\n");
   options.label_file = path("f/labels.csv");
   EXPECT_EQ(read("x.csv", options).label_names, (Names{"Ductal, NOS", "Lobular;mixed"}));
+}
+
+TEST_F(TableColumns, OfClassesMayBeUnknown) {
+  put("one.csv", "id,g,type\na,1,x\nb,2,NA\nc,3,y\nd,4,\ne,5,?\n");
+  ReadOptions options;
+  options.class_column = "type";
+  const Dataset data = read("one.csv", options);
+  EXPECT_EQ(data.label_names, (Names{"x", "y"}));
+  for (const std::size_t i : {1, 3, 4}) EXPECT_EQ(data.labels(i, 0), kUnknown) << i;
+  EXPECT_TRUE(has(said("one.csv", options), "2 of the 5 classes are 'NA' or the like and count as unknown"))
+      << said("one.csv", options);
+  put("tags.csv", "id,g,tags\na,1,sun;sea\nb,2,None\n");
+  options = {};
+  options.tags_column = "tags";
+  EXPECT_TRUE(has(said("tags.csv", options), "1 of the 2 lists are 'None'")) << said("tags.csv", options);
 }
 
 TEST_F(TableColumns, OfListsSayHowManyAreBlank) {

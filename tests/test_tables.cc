@@ -211,6 +211,20 @@ TEST_F(Tables, MisspeltIdsAreReportedWithTheirLikelyPartner) {
   EXPECT_TRUE(has(report.advice[0], "3 pairs of ids may be one item")) << report.advice[0];
 }
 
+// Excel writes 7 of 0007. Where most ids have no such zeros, nothing else gives it away.
+TEST_F(Tables, IdsThatLostTheirZerosAreReported) {
+  std::string rna = "id,g\n", labels = "id,sick\n";
+  for (int i = 7; i < 7000; i += 170) {
+    rna += fmt::format("{:04},{}\n", i, i % 7);
+    labels += fmt::format("{},{}\n", i, i % 2);
+  }
+  put("f/rna.csv", rna);
+  put("f/labels.csv", labels);
+  const Dataset data = read("f");
+  EXPECT_TRUE(has(notes(data), "6 pairs of ids may be one item spelt in two ways")) << notes(data);
+  EXPECT_TRUE(has(notes(data), "'7' and '0007'")) << notes(data);
+}
+
 TEST_F(Tables, NumbersThatCountOnAreNotMisspelt) {
   Dataset data;
   data.rows = 60;

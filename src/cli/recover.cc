@@ -16,6 +16,7 @@
 #include "cli/progress.h"
 #include "cli/text_out.h"
 #include "cli/verbs.h"
+#include "data/jsonl.h"
 #include "data/native_writer.h"
 
 namespace lacuna::cli {
@@ -160,8 +161,8 @@ Tally recover_file(const RecoverFlags& flags, const Model& model) {
 }
 
 // {"id", "views": {name: [...]}, "deviations": {name: [...]}}: all views of the item; deviations of the recovered ones.
-std::string line_of(const Filled& filled, std::size_t i, const nlohmann::json& id,
-                    const std::vector<bool>& had) {
+// `id` is JSON: numbers of any length stay as they were written.
+std::string line_of(const Filled& filled, std::size_t i, const std::string& id, const std::vector<bool>& had) {
   nlohmann::json views = nlohmann::json::object(), deviations = nlohmann::json::object();
   std::vector<float> row;
   const auto numbers = [&](const View& view) {
@@ -175,9 +176,7 @@ std::string line_of(const Filled& filled, std::size_t i, const nlohmann::json& i
     views[view.name] = numbers(view);
     if (!had[v]) deviations[view.name] = numbers(filled.deviations.views[v]);
   }
-  return nlohmann::json{{"id", id}, {"views", std::move(views)}, {"deviations", std::move(deviations)}}
-             .dump() +
-         "\n";
+  return fmt::format("{{\"deviations\":{},\"id\":{},\"views\":{}}}\n", deviations.dump(), id, views.dump());
 }
 
 Tally recover_stream(const RecoverFlags& flags, const Model& model) {
@@ -201,9 +200,12 @@ Tally recover_stream(const RecoverFlags& flags, const Model& model) {
         const std::size_t at = data.view_index(view.name);
         had.push_back(at < data.views.size() && data.has(i, at));
       }
-      const std::string id(items.block().id(i));
-      text += line_of(filled, i,
-                      items.block().id_is_number(i) ? nlohmann::json::parse(id) : nlohmann::json(id), had);
+      std::string id;
+      if (items.block().id_is_number(i))
+        id = items.block().id(i);
+      else
+        append_json(id, items.block().id(i));
+      text += line_of(filled, i, id, had);
     }
     out.write(text);
   }

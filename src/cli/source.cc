@@ -101,7 +101,8 @@ Dataset read_and_tell(const std::string& path, const ReadOptions& read) {
 
 Dataset load_dataset(const std::string& path, const ReadOptions& read) {
   Dataset data = read_and_tell(path, read);
-  if (!data.empty_cells) return data;
+  const bool shown = read.allow_non_finite && read.empty == ReadOptions().empty;  // as they are
+  if (!data.empty_cells || shown) return data;
   fmt::print(stderr, "{}: empty cells are filled with the means of their columns in this file\n", path);
   return Columns::fit(select_all(data)).filled(data);
 }

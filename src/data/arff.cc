@@ -25,7 +25,7 @@ struct Attribute {
   enum class Kind { number, nominal, text } kind = Kind::number;
   std::vector<std::string> values;                       // of a nominal attribute
   std::unordered_map<std::string, std::size_t> place{};  // of each value
-  bool zero_one = false;                                 // the values are 0 and 1, in either order
+  std::size_t one = 1;                                   // the place of the one that is 1, of at most two
   std::size_t first = 0, width = 1;                      // columns of the table; text has width 0
 };
 
@@ -76,6 +76,17 @@ class LineWords {
   const std::string& where_;
 };
 
+// Which of at most two values is 1: yes of yes and no, the larger of two numbers, otherwise the second.
+std::size_t place_of_one(const std::vector<std::string>& values) {
+  const auto reads = [](const std::string& text, float& value) {
+    return parse_cell(text, value) || parse_yes_no(text, value);
+  };
+  float first = 0, second = 0;
+  const bool larger = !values.empty() && reads(values[0], first) &&
+                      (values.size() == 1 || reads(values[1], second)) && first > second;
+  return larger ? 0 : 1;
+}
+
 Attribute parse_attribute(LineWords& words, std::size_t line, const std::string& where) {
   Attribute a;
   a.name = utf8_or_latin1(words.word(""));
@@ -90,8 +101,8 @@ Attribute parse_attribute(LineWords& words, std::size_t line, const std::string&
       a.values.push_back(std::move(value));
       words.take(',');
     }
-    a.zero_one = a.values.size() == 2 && a.place.contains("0") && a.place.contains("1");
     a.width = a.values.size() <= 2 ? 1 : a.values.size();
+    if (a.width == 1) a.one = place_of_one(a.values);
     return a;
   }
   const std::string type = lower(words.word(""));
@@ -259,7 +270,7 @@ class ArffReader {
           table_.value_names.push_back(fmt::format("{}={}", a.name, utf8_or_latin1(value)));
       // In a sparse row an attribute that is not named has its first value, which need not be 0.
       if (a.kind == Attribute::Kind::nominal && k != id_ &&
-          (a.width > 1 || (a.zero_one && a.values[0] == "1")))
+          (a.width > 1 || a.one == 0))
         defaults_.push_back(k);
     }
     if (!options_.id_column.empty() && id_ == attributes_.size())
@@ -286,7 +297,7 @@ class ArffReader {
       fail(Exit::data, "{}: line {}: '{}' is not one of the {} values of attribute '{}'", path_, line,
            utf8_or_latin1(text.substr(0, 40)), a.values.size(), a.name);
     if (a.width > 1) return put(a.first + at->second, 1.f);
-    put(a.first, a.zero_one ? (text == "1" ? 1.f : 0.f) : static_cast<float>(at->second));
+    put(a.first, at->second == a.one ? 1.f : 0.f);
   }
 
   void read_dense(LineWords& words, std::size_t line) {

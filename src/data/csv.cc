@@ -187,15 +187,16 @@ class Numbers {
   std::size_t comma_line_ = 0, point_line_ = 0;
 };
 
-// A column in which points may part thousands, as in 999 and 1.002 where decimals have commas: every point stands
-// before exactly three digits, and some numbers have none.
+// A column in which points or commas may part thousands, as in 999 and 1.002: every one stands before exactly three
+// digits, and some numbers have none.
 class Thousands {
  public:
   void see(std::string_view cell) {
     if (!likely_ || cell.empty() || cell == "0") return;
     if (cell[0] == '-') cell.remove_prefix(1);
-    const auto point = cell.find('.');
-    const std::string_view whole = cell.substr(0, point);
+    const auto at = cell.find_first_of(".,");
+    const std::string_view whole = cell.substr(0, at);
+    const bool plain = at == std::string_view::npos;
     const auto digits = [](std::string_view text) {
       return !text.empty() && text.find_first_not_of("0123456789") == std::string_view::npos;
     };
@@ -204,14 +205,15 @@ class Thousands {
       likely_ = parse_cell(cell, absent) && std::isnan(absent);
       return;
     }
-    likely_ =
-        whole.size() <= 3 && whole[0] != '0' &&
-        (point == std::string_view::npos || (cell.size() - point == 4 && digits(cell.substr(point + 1))));
-    if (point == std::string_view::npos) plain_ = true;
-    if (point != std::string_view::npos && example_.empty()) example_ = cell;
+    likely_ = whole.size() <= 3 && whole[0] != '0' &&
+              (plain || (cell.size() - at == 4 && digits(cell.substr(at + 1)) &&
+                         (example_.empty() || mark() == cell[at])));
+    if (plain) plain_ = true;
+    if (!plain && example_.empty()) example_ = cell;
   }
   bool likely() const { return likely_ && plain_ && !example_.empty(); }
   const std::string& example() const { return example_; }
+  char mark() const { return example_[example_.find_first_of(".,")]; }
 
  private:
   bool likely_ = true, plain_ = false;
@@ -420,12 +422,17 @@ class CsvReader {
   void tell_thousands() {
     for (std::size_t j = 0; j < width_; ++j) {
       if (!thousands_[j].likely()) continue;
-      std::string without = thousands_[j].example();
-      std::erase(without, '.');
+      const std::string& example = thousands_[j].example();
+      const char mark = thousands_[j].mark();
+      if (mark == '.' && separator_ == '\t') continue;  // where points are usual
+      const std::string name = mark == '.' ? "point" : "comma";
+      std::string without = example, read = example;
+      std::erase(without, mark);
+      std::ranges::replace(read, ',', '.');
       table_.notes.push_back(fmt::format(
-          "warning: column {}: '{}' is read as {}, with a decimal point; if its points separate thousands "
-          "({}), write its numbers without them",
-          column_name(j), thousands_[j].example(), thousands_[j].example(), without));
+          "warning: column {0}: '{1}' is read as {2}, with a decimal {3}; if its {3}s separate thousands "
+          "({4}), write its numbers without them",
+          column_name(j), example, read, name, without));
       return;
     }
   }
@@ -490,7 +497,7 @@ class CsvReader {
           float value = 0;
           if (!numbers_.read(cells[j], line, value)) refuse(j, cells[j], line);
           said_[j] = said_[j] || numbers_.was_word();
-          if (separator_ == ';') thousands_[j].see(trim(cells[j]));
+          if (separator_ != ',') thousands_[j].see(trim(cells[j]));
           values_.push_back(value);
         }
       }

@@ -261,7 +261,7 @@ unsigned CsvItems::parse(std::string_view line, ItemBlock& block, std::size_t i)
           continue;
         }
       const auto name = [&] { return cell_names_.empty() ? std::to_string(k) : "'" + cell_names_[k] + "'"; };
-      if (!read_number(cell, value, met) || std::isinf(value))
+      if ((!read_number(cell, value, met) && !parse_yes_no(cell, value)) || std::isinf(value))
         fail(Exit::data, "column {}: '{}' is not a number that float32 can represent", name(),
              utf8_or_latin1(trim(cell).substr(0, 40)));
       filled[v] += !std::isnan(value);

@@ -205,7 +205,9 @@ void check_sparse(const View& view, const std::string& where) {
           fail(Exit::data, "{}: sparse view '{}', row {}: column {} of {}", where, view.name, i,
                s.index(0, k), s.columns);
         if (k > s.start(0, i) && s.index(0, k) <= s.index(0, k - 1))
-          fail(Exit::data, "{}: sparse view '{}', row {}: column {} after column {}; expected rising order",
+          fail(Exit::data,
+               "{}: sparse view '{}', row {}: column {} after column {}; expected rising order, each once (SciPy: "
+               "sum_duplicates())",
                where, view.name, i, s.index(0, k), s.index(0, k - 1));
       }
   });

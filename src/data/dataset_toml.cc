@@ -110,9 +110,10 @@ class TomlReader {
     if (const auto rows = keys.get<std::int64_t>("rows", -1);
         rows >= 0 && static_cast<std::uint64_t>(rows) != data.rows)
       fail(Exit::data, "{}: says {} rows, the files have {}", path_, rows, data.rows);
-    const bool trusted =
-        options_.allow_non_finite || (keys.get<bool>("checked", false) && join_.arrays_only());
-    data.check(path_, trusted ? Dataset::Scan::shapes : Dataset::Scan::values);
+    data.check(path_, Dataset::Scan::shapes);  // before rows are looked at
+    if (keys.get<bool>("checked", false) && join_.arrays_only()) return data;
+    find_missing_rows(data);
+    if (!options_.allow_non_finite) data.check(path_, Dataset::Scan::values);
     return data;
   }
 

@@ -1,10 +1,11 @@
 #include <algorithm>
-#include <cmath>
+#include <cstring>
 #include <limits>
 #include <unordered_map>
 
 #include "base/error.h"
 #include "base/text.h"
+#include "data/convert.h"
 #include "data/h5ad.h"
 #include "data/names.h"
 
@@ -28,13 +29,14 @@ std::vector<std::string> as_texts(const Array& array, const std::string& where) 
     for (auto byte : array.bytes) out.emplace_back(byte == std::byte{0} ? "False" : "True");
     return out;
   }
-  if (array.type == Element::f32 || array.type == Element::f64 || array.type == Element::f16) {
-    const Table<float> values = to_floats(array, where);
-    for (std::size_t i = 0; i < values.rows(); ++i) out.push_back(fmt::format("{}", values(i, 0)));
-    return out;
-  }
-  const auto numbers = to_integers<std::int64_t>(array, where);
-  for (auto number : numbers.values()) out.push_back(std::to_string(number));
+  if (array.shape.size() != 1)
+    fail(Exit::data, "{}: has shape {}, expected one value per row", where, shape_text(array.shape));
+  with_element(array.type, [&]<class S>(S value) {  // as it is stored: float32 would round long ids
+    for (std::size_t at = 0; at + sizeof(S) <= array.bytes.size(); at += sizeof(S)) {
+      std::memcpy(&value, array.bytes.data() + at, sizeof(S));
+      out.push_back(fmt::format("{}", number_of(value)));
+    }
+  });
   return out;
 }
 

@@ -23,6 +23,18 @@ std::string plain(std::string_view text) {
   return out;
 }
 
+// As Excel leaves numbers: 7 of 007; and P7 of P007.
+std::string without_leading_zeros(std::string_view text) {
+  std::string out;
+  bool inside = false;  // a number has begun
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    if (text[i] == '0' && !inside && i + 1 < text.size() && is_digit(text[i + 1])) continue;
+    inside = is_digit(text[i]);
+    out += text[i];
+  }
+  return out;
+}
+
 // One letter more, less or other, or two neighbours exchanged, outside of digits: numbers count on, so that
 // P12 and P13 are two people.
 bool differ_by_a_slip(std::string_view a, std::string_view b) {
@@ -194,7 +206,7 @@ std::vector<Misspelt> misspelt_ids(const Dataset& data, std::size_t most) {
   for (std::size_t i = 0; i < data.rows; ++i) {
     const std::size_t own = parts(data, i, a);
     if (own > data.views.size()) continue;  // it has everything: nothing of it lies elsewhere
-    const std::string form = plain(data.ids[i]);
+    const std::string form = plain(without_leading_zeros(data.ids[i]));
     std::vector<std::string> mine = {form};
     for (std::size_t k = 0; k < form.size(); ++k)
       if (!is_digit(form[k])) {
@@ -210,7 +222,7 @@ std::vector<Misspelt> misspelt_ids(const Dataset& data, std::size_t most) {
         if (std::ranges::any_of(
                 found, [&](const Misspelt& m) { return (m.a == i && m.b == j) || (m.a == j && m.b == i); }))
           continue;
-        const std::string other = plain(data.ids[j]);
+        const std::string other = plain(without_leading_zeros(data.ids[j]));
         if (form != other && !differ_by_a_slip(form, other)) continue;
         const std::size_t theirs = parts(data, j, b);
         bool common = false;

@@ -26,8 +26,8 @@ bool are_row_numbers(const std::vector<std::string>& ids);
 // and '1' are one number; "" where nothing is near.
 std::string likely_partner(const std::string& id, const std::vector<std::string>& others);
 
-// Pairs of rows whose ids differ by case, blanks, punctuation, one letter or two transposed letters, and which
-// have no view in common, nor labels: likely one item with a misspelt id. At most `most` of them.
+// Pairs of rows whose ids differ by case, blanks, punctuation, leading zeros, one letter or two transposed letters, and
+// which have no view in common, nor labels: likely one item with a misspelt id. At most `most` of them.
 struct Misspelt {
   std::size_t a, b;  // rows; a has more
 };

@@ -230,15 +230,16 @@ void count_labels(const Dataset& data, Report& report) {
   report.unknown = c == 0 ? 0 : 1 - share(static_cast<double>(known), rows * static_cast<double>(c));
 }
 
-void advise_views(const Report& r, std::vector<std::string>& advice) {
+void advise_views(const Report& r, bool empty_cells, std::vector<std::string>& advice) {
   const ViewReport *widest = nullptr, *narrowest = nullptr;
   for (const auto& view : r.views) {
     const auto say = [&](const std::string& text) { advice.push_back("view '" + view.name + "': " + text); };
     if (view.non_finite > 0)
       say(
-          fmt::format("{} not finite, the first at row {}, column {} (from 0); training refuses them: fix "
-                      "them, or mark the instance as missing",
-                      many(view.non_finite, "value is", "values are"), view.bad_row, view.bad_column));
+          fmt::format("{} not finite, the first at row {}, column {} (from 0); training refuses them: {}",
+                      many(view.non_finite, "value is", "values are"), view.bad_row, view.bad_column,
+                      empty_cells ? "--empty mean or --empty zero fills empty cells"
+                                  : "fix them, or mark the instance as missing"));
     if (view.constant_columns > 0)
       say(fmt::format("{} of {} columns are constant; they carry no information, and zscore turns them into 0",
                       view.constant_columns, view.columns));
@@ -352,7 +353,7 @@ Report inspect(const Dataset& data) {
   if (data.labels.empty())
     report.advice.push_back("there are no labels: a model can predict them, but not be trained on these data");
   advise_ids(data, report);
-  advise_views(report, report.advice);
+  advise_views(report, data.empty_cells, report.advice);
   advise_labels(report, report.advice);
   return report;
 }

@@ -178,7 +178,8 @@ class ItemParser {
     const char* digits = at_;
     while (at_ != end_ && is_digit(*at_)) ++at_;
     const bool ends = at_ == end_ || std::strchr(".eE", *at_) == nullptr;
-    if (at_ == digits || at_ - digits > 20 || !ends) {
+    const bool padded = at_ - digits > 1 && *digits == '0';  // 007 is no JSON; as a text it is an id
+    if (at_ == digits || at_ - digits > 20 || !ends || padded) {
       at_ = first;
       fail_here("an id is a text or a whole number, found {}", shown());
     }

@@ -37,6 +37,20 @@ Code code_of(const std::string& name, bool has_minus, bool has_zero, const std::
   return has_minus ? Code{0, kNever, 1} : Code{kNever, 0, 1};
 }
 
+bool is_absent(const std::string& cell) {  // nothing there, or NA
+  float value = 0;
+  return parse_cell(cell, value) && std::isnan(value);
+}
+
+// Words such as NA and None say that nothing is known; but they could be meant.
+void note_absent(const std::vector<std::string>& cells, const char* what, Dataset& data) {
+  const auto word = [](const std::string& cell) { return is_absent(cell) && !trim(cell).empty(); };
+  const auto first = std::ranges::find_if(cells, word);
+  if (first == cells.end()) return;
+  data.notes.push_back(fmt::format("{} of the {} {} are '{}' or the like and count as unknown",
+                                   std::ranges::count_if(cells, word), cells.size(), what, trim(*first)));
+}
+
 }  // namespace
 
 Matrix<std::int8_t> decode_labels(MatrixView<const float> values, const std::string& code,
@@ -80,7 +94,7 @@ void one_hot_labels(const std::vector<std::string>& classes, Dataset& data) {
   std::map<std::string, std::size_t, std::less<>> column;
   bool numbers = true;
   for (const auto& name : classes) {
-    if (name.empty() || !column.emplace(name, 0).second) continue;
+    if (is_absent(name) || !column.emplace(name, 0).second) continue;
     names.push_back(name);
     numbers = numbers && parse_double(name).has_value();
   }
@@ -91,9 +105,10 @@ void one_hot_labels(const std::vector<std::string>& classes, Dataset& data) {
   if (names.size() > kMost || (names.size() > 1000 && names.size() > classes.size() / 2))
     fail(Exit::data, "{} different classes in {} rows: this column does not hold classes", names.size(),
          classes.size());
+  note_absent(classes, "classes", data);
   Matrix<std::int8_t> labels(classes.size(), names.size());
   for (std::size_t i = 0; i < classes.size(); ++i) {
-    if (classes[i].empty())
+    if (is_absent(classes[i]))
       std::ranges::fill(labels.row(i), kUnknown);
     else
       labels(i, column[classes[i]]) = 1;
@@ -111,11 +126,6 @@ std::optional<std::string_view> inside_brackets(std::string_view list) {
   for (const std::string_view pair : {"[]", "{}", "()"})
     if (list.front() == pair[0] && list.back() == pair[1]) return trim(list.substr(1, list.size() - 2));
   return std::nullopt;
-}
-
-bool is_absent(const std::string& cell) {  // nothing there, or NA
-  float value = 0;
-  return parse_cell(cell, value) && std::isnan(value);
 }
 
 }  // namespace
@@ -234,6 +244,7 @@ void tag_labels(const std::vector<std::string>& lists, const std::string& column
         "{} contains lists of tags, {}: {} labels (if each cell is one class, use --class-column)", shown,
         separator == '[' ? "in brackets" : fmt::format("separated by '{}'", separator), names.size()));
   note_blank_lists(lists, shown, blanks, data);
+  note_absent(lists, "lists", data);
   note_second_separator(names, place, separator, data);
   Matrix<std::int8_t> labels(lists.size(), names.size());
   for (std::size_t i = 0; i < lists.size(); ++i) {

@@ -12,8 +12,8 @@ namespace lacuna {
 std::string folded(std::string_view name);
 
 // A column with at most two values that has the name of a label, in any case, is that label: Exit::data with the
-// columns if `refuse`, otherwise a note. A column with more values is noted, and so are labels that differ in case
-// only.
+// columns if `refuse`, otherwise a note. A column with more values is noted, and so are columns that have the values of
+// a label, whatever they are called, and labels that differ in case only.
 void check_leaks(Dataset& data, const std::string& where, bool refuse);
 
 }  // namespace lacuna

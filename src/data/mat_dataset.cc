@@ -36,7 +36,7 @@ const MatValue* find_one(std::span<const MatValue> values, std::initializer_list
 }
 
 // Texts of a char array (one per row) or of a cell array of texts; numbers as they print.
-std::vector<std::string> texts(const MatValue* value) {
+std::vector<std::string> texts(const MatValue* value, const std::string& where) {
   std::vector<std::string> out;
   if (value == nullptr) return out;
   if (value->type == "char") {
@@ -44,8 +44,16 @@ std::vector<std::string> texts(const MatValue* value) {
   } else if (value->type == "cell") {
     for (const auto& cell : value->cells) out.push_back(cell.text.empty() ? "" : cell.text[0]);
   } else {
+    constexpr float kExact = 16777216;  // what lay here as float64 may have been another number from here on
     for (std::size_t i = 0; i < value->values.rows(); ++i)
-      for (float x : value->values.row(i)) out.push_back(fmt::format("{}", x));
+      for (float x : value->values.row(i)) {
+        if (std::abs(x) >= kExact && value->type == "float64")
+          fail(Exit::data,
+               "{}: '{}' contains a number of about {}, of which float32 does not hold every digit; store it as "
+               "text (cellstr(string(ids)) in MATLAB)",
+               where, value->name, x);
+        out.push_back(fmt::format("{}", x));
+      }
   }
   return out;
 }
@@ -161,7 +169,7 @@ Dataset read_mat_dataset(const std::string& path, const ReadOptions& options) {
     fail(Exit::data, "{}: has none of the variables X, view, data (views) and label, Y, target, gt (labels)",
          path);
   const Orientation o = find_orientation(views, label, path);
-  const auto names = texts(find_any(values, {"view_name", "view_names"}));
+  const auto names = texts(find_any(values, {"view_name", "view_names"}), path);
   if (!names.empty() && names.size() != views.size())
     fail(Exit::data, "{}: {} view names for {} views", path, names.size(), views.size());
   const MatValue* column_names = find_value(values, "column_names");
@@ -169,7 +177,7 @@ Dataset read_mat_dataset(const std::string& path, const ReadOptions& options) {
     View view = as_view(std::move(views[v]), o.views_transposed);
     view.name = names.empty() ? fmt::format("view{}", v) : names[v];
     if (column_names != nullptr && column_names->cells.size() == views.size())
-      view.column_names = texts(&column_names->cells[v]);
+      view.column_names = texts(&column_names->cells[v], path);
     data.rows = view.rows();
     data.views.push_back(std::move(view));
   }
@@ -177,12 +185,12 @@ Dataset read_mat_dataset(const std::string& path, const ReadOptions& options) {
     read_labels(*label, o.labels_transposed, options, path, data);
     if (data.views.empty()) data.rows = data.labels.rows();
   }
-  const auto label_names = texts(find_any(values, {"label_name", "label_names"}));
+  const auto label_names = texts(find_any(values, {"label_name", "label_names"}), path);
   if (!label_names.empty()) data.label_names = label_names;
   if (const MatValue* known = find_value(values, "G"))
     hide_unknown(mask(*known, data.rows, path), data, path);
   if (const MatValue* present = find_value(values, "W")) data.present = mask(*present, data.rows, path);
-  data.ids = texts(find_value(values, "ids"));
+  data.ids = texts(find_value(values, "ids"), path);
   data.name = single_text(values, "name");
   data.source = single_text(values, "source");
   data.licence = single_text(values, "licence");

@@ -10,8 +10,10 @@
 // A single .npy is a data set with one view.
 #include <algorithm>
 #include <filesystem>
+#include <unordered_set>
 
 #include "base/error.h"
+#include "base/text.h"
 #include "data/formats.h"
 #include "data/labels.h"
 #include "data/names.h"
@@ -70,6 +72,19 @@ std::vector<std::string> texts(const Array& array, const std::string& where) {
   return names;
 }
 
+// The arrays that nothing is made of, as "'time' (60 values of float32)". Views are still called as their keys.
+std::vector<std::string> unread(std::span<const Array> arrays, const Dataset& data) {
+  std::unordered_set<std::string> read(std::begin(kReserved), std::end(kReserved));
+  read.insert({"name", "source", "licence"});
+  for (const View& view : data.views)
+    for (const char* part : {"", ".columns", ".data", ".indices", ".indptr", ".shape"}) read.insert(view.name + part);
+  std::vector<std::string> names;
+  for (const Array& array : arrays)
+    if (!read.contains(array.name))
+      names.push_back(fmt::format("'{}' ({} of {})", array.name, shape_text(array.shape), element_name(array.type)));
+  return names;
+}
+
 }  // namespace
 
 Dataset read_npz_dataset(const std::string& path, const ReadOptions& options) {
@@ -97,37 +112,47 @@ Dataset read_npz_dataset(const std::string& path, const ReadOptions& options) {
     } else if (array.type != Element::text && array.shape.size() == 2) {
       view.features = to_floats(array, where);
     } else {
-      if (array.shape.size() > 2)
-        data.notes.push_back(fmt::format("the array '{}' ({}) is ignored: a view has two dimensions",
-                                         array.name, shape_text(array.shape)));
       continue;
     }
     view.source_type = element_name(array.type);
-    if (const Array* names = find_array(arrays, view.name + ".columns")) view.column_names = names->text;
+    if (const Array* names = find_array(arrays, view.name + ".columns"))
+      view.column_names = texts(*names, path);
     data.rows = view.rows();
     data.views.push_back(std::move(view));
     array.owner.reset();  // a view that was converted lets its source go
     array.bytes = {};
   }
+  constexpr std::size_t kShown = 6;
+  const std::vector<std::string> left = unread(arrays, data);
+  if (!left.empty() && !data.views.empty())
+    data.notes.push_back(fmt::format("not read: {} (views have two dimensions; ids are called 'ids', names of labels "
+                                     "'label_names', names of columns 'VIEW.columns')",
+                                     some(left, kShown)));
   if (const Array* names = find_array(arrays, "view_names")) {
-    if (names->text.size() != data.views.size())
-      fail(Exit::data, "{}: {} view names for {} views", path, names->text.size(), data.views.size());
-    for (std::size_t v = 0; v < data.views.size(); ++v) data.views[v].name = names->text[v];
+    const std::vector<std::string> all = texts(*names, path);
+    if (all.size() != data.views.size())
+      fail(Exit::data, "{}: {} view names for {} views", path, all.size(), data.views.size());
+    for (std::size_t v = 0; v < data.views.size(); ++v) data.views[v].name = all[v];
   }
   const Array* label = single ? nullptr : find_array(arrays, "label");
   const Array* labels = single ? nullptr : find_array(arrays, "labels");
   if (label != nullptr && labels != nullptr)
     data.notes.push_back("labels are taken from the array 'label'; 'labels' is ignored");
   if (label == nullptr) label = labels;
+  if (label == nullptr && data.views.empty())
+    fail(Exit::data, "{}: has neither a view (rows x columns of numbers) nor 'label'; its arrays: {}", path,
+         some(left, kShown));
   if (label != nullptr) {
     if (label->shape.size() != 2)
-      fail(Exit::data, "{}: '{}' has shape {}, expected rows x labels", path, label->name,
-           shape_text(label->shape));
+      fail(Exit::data, "{}: '{}' has shape {}, expected rows x labels{}", path, label->name,
+           shape_text(label->shape),
+           label->shape.size() == 1 ? "; write a single label as rows x 1, a class per row as one column per class"
+                                    : "");
     data.labels = decode_labels(to_floats(*label, path), options.label_code, path);
     if (data.views.empty()) data.rows = data.labels.rows();
     data.label_names = numbered_names("label", data.labels.cols());
   }
-  if (const Array* names = find_array(arrays, "label_names")) data.label_names = names->text;
+  if (const Array* names = find_array(arrays, "label_names")) data.label_names = texts(*names, path);
   if (const Array* known = find_array(arrays, "G"))
     hide_unknown(to_integers<std::uint8_t>(*known, path), data, path);
   if (const Array* present = find_array(arrays, "W"))

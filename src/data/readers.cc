@@ -95,6 +95,7 @@ LabelFile open_label_file(const ReadOptions& options, std::vector<std::string>& 
   LabelFile file{options.label_file, {}, {}};
   if (!names_table(file.path)) {
     one_hot_labels(read_lines(file.path), file.labels);
+    notes.insert(notes.end(), file.labels.notes.begin(), file.labels.notes.end());
     return file;
   }
   ReadOptions plain;
@@ -345,6 +346,7 @@ Dataset read_dataset(const std::string& path, const ReadOptions& asked) {
   if (!asked.allow_idle) refuse_idle(file_format, asked, path);
   ReadOptions options = asked;
   if (!options.needs_views) options.empty = "zero";
+  if (options.allow_non_finite && options.empty == "refuse") options.empty = "mean";  // cells stay empty
   if (!options.needs_labels) options.label_code = "any";
   const bool folder = fs::is_directory(path, error), native = file_format.read == read_toml_dataset;
   Dataset data;

@@ -6,6 +6,7 @@
 #include "base/error.h"
 #include "base/text.h"
 #include "data/learnable.h"
+#include "data/prepare_check.h"
 #include "data/prepared.h"
 #include "methods/estimate.h"
 #include "methods/label_shares.h"
@@ -124,6 +125,7 @@ void Model::fit(const Selection& train_rows, const Selection& val_rows, FitConte
   if (store != nullptr)  // before anything is written
     check_memory_limit(*method_, fit_size(train, fewest_columns(forms_.front())), context);
   const std::pair<Items, Items> items = prepared(train, val, context, store);
+  for (const std::string& note : check_preparations(preparations_, train)) context.remark(note);
   label_names_ = train.data->label_names;
   version_ = LACUNA_VERSION;
   record_ = refitted_ = nullptr;
