@@ -160,6 +160,23 @@ TEST(Linear, WhetherAViewIsThereIsAColumn) {
   for (std::size_t i = 0; i < 80; ++i) EXPECT_EQ(scores(i, 0) > .5f, i % 2 == 0) << i;
 }
 
+TEST(Linear, RowsOnWhichNothingIsDefinedSelectNothing) {
+  const Items train = made_up(60, {4, 3}, 1, 12);
+  Items alike = made_up(9, {4, 3}, 1, 13), unknown = alike;
+  std::ranges::fill(unknown.G.values(), std::uint8_t{0});
+  for (Items* val : {&alike, &unknown}) {
+    std::ranges::fill(val->Y.values(), 0.f);
+    const auto method = make_method("linear"), usual = make_method("linear");
+    FitContext context;
+    method->fit(train, *val, context);
+    usual->fit(train, {}, context);
+    Matrix<float> scores(train.rows(), 1), expected(train.rows(), 1);
+    method->predict(train, scores);
+    usual->predict(train, expected);
+    for (std::size_t i = 0; i < train.rows(); ++i) EXPECT_NEAR(scores(i, 0), expected(i, 0), 1e-3) << i;
+  }
+}
+
 TEST(Baselines, UnknownLabelsDoNotMatter) {
   const Items train = made_up(70, {6, 9}, 4, 6), test = made_up(20, {6, 9}, 4, 7);
   Items other = train;
