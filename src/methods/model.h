@@ -94,8 +94,8 @@ class Model {
   // The views by name, size and column names, for items that arrive one by one. `empty` says what stands for an empty
   // cell: refuse, zero, or mean (of the training rows; Exit::mismatch if the file is too old to hold it).
   std::vector<ViewShape> view_shapes(const std::string& empty = "refuse") const;
-  // {"rows": all that the model learned from, "selected": what the first fit had chosen} of a model that learned again from
-  // training and validation rows (methods/refit.h); null of any other.
+  // {"rows": all whose labels the model learned from, "selected": what the first fit had chosen} of a model that
+  // learned again from training and validation rows (methods/refit.h); null of any other.
   const nlohmann::json& refitted() const { return refitted_; }
   // What counts as tagged: by the thresholds chosen on validation, or, where there were no such rows, as the
   // method itself decides. And scores as calibrated probabilities, in place; Exit::mismatch if the model has

@@ -27,6 +27,7 @@ struct FirstFit {
 // The training rows and, as these have them, the validation rows: with the gaps of the fold in their labels. Exit::usage
 // where they are not of the same data.
 Selection rows_of_both(const Selection& train, const Selection& val);
+std::size_t labelled_count(const Selection& rows);  // those that do not take part by their views alone
 
 // One of the two fits, as it is seen by a method; `fill` makes a checkpoint of both from the state of the second.
 class PassContext final : public FitContext {
