@@ -55,6 +55,7 @@ class Model {
 
   // How many fits the settings ask for, teachers included: 1 unless it is an ensemble.
   std::size_t members_planned() const;
+  Cost cost(const FitSize& size) const;  // of all of them, by the methods' own estimates
 
   // Fits preparation and method; thresholds are chosen on the validation rows. Without `val` a share of the training
   // rows is held out for selection when `hold_out` > 0. Whether it makes sense is told first (data/learnable.h).
