@@ -150,6 +150,20 @@ TEST(Blend, FewRowsLeaveTheFirstAlone) {
   EXPECT_EQ(choice.weights, (std::vector<double>{1, 0}));
 }
 
+// Nine training rows are not divided into parts, and two validation rows choose nothing.
+TEST(Auto, TooFewRowsToJudgeByAreNoChoice) {
+  const Dataset data = small_data(11, 2, 3);
+  Model model = small_auto();
+  Remarks context;
+  fit(model, data, context);
+  const nlohmann::json choice = choice_of(model.method());
+  EXPECT_EQ(choice["members"][0]["weight"], 1);
+  EXPECT_EQ(choice["members"][1]["left_out"], "too few rows to judge it by");
+  EXPECT_TRUE(std::ranges::any_of(context.remarks, [](const std::string& text) {
+    return text.starts_with("candidates are judged on 10 rows at least, and there were 2: lacuna alone");
+  }));
+}
+
 TEST(Auto, IsOneModelWithTheSameBitsForAnyThreads) {
   const Dataset data = small_data();
   const TemporaryDirectory folder;
@@ -220,8 +234,9 @@ TEST(Auto, ABudgetIsSpentInOrderAndByEstimates) {
   const nlohmann::json choice = choice_of(model.method());
   EXPECT_EQ(choice["members"][0]["weight"], 1);
   std::size_t beyond = 0;
-  for (const auto& member : choice["members"])
-    beyond += member.value("left_out", std::string()).starts_with("beyond the budget");
+  for (const auto& member :
+       choice["members"])  // "beyond the budget, by its estimate of 3 ms after 2.1 s for ..."
+    beyond += member.value("left_out", std::string()).ends_with("for those before it");
   EXPECT_EQ(beyond, 7u);
   EXPECT_FALSE(choice["crossed"].get<bool>());
 
@@ -333,11 +348,34 @@ TEST(Auto, TheBudgetSaysIntoHowManyPartsRowsAreDivided) {
   const auto [train, val] = small_items();
   const MemberSpec one{{{"epochs", "1"}, {"embedding", "6"}, {"width", "0.01"}}},
       other{{{"epochs", "1"}, {"embedding", "5"}, {"width", "0.01"}}};
-  const double seconds = with_candidates({one, other})->cost(fit_size(train)).core_seconds;
-  for (const auto& [budget, fits] : {std::pair{6., 2 + 2 * 5}, {4., 2 + 2 * 3}, {2., 2}}) {
+  const auto cost = [size = fit_size(train)](std::vector<MemberSpec> specs, double budget) {
+    return with_candidates(std::move(specs), budget)->cost(size).core_seconds;
+  };
+  const double seconds = cost({one}, 1) + cost({other}, 1);
+  for (const auto& [budget, parts] : {std::pair{6., 5}, {4., 3}, {2., 0}}) {
     Counting context;
     with_candidates({one, other}, budget * seconds)->fit(train, val, context);
-    EXPECT_EQ(context.fits, fits) << budget;
+    EXPECT_EQ(context.fits, 2 + 2 * parts) << budget;
+    EXPECT_NEAR(cost({one, other}, budget * seconds), std::max(1, parts) * seconds, 1e-9 * seconds) << budget;
+  }
+}
+
+// What benches announce.
+TEST(Auto, AModelsCostIsThatOfItsMembersWithinTheBudget) {
+  const FitSize size{
+      .rows = 1000, .labels = 10, .columns = {50, 50}, .present = {1000, 500}, .positives = 2000};
+  const auto seconds = [&](const char* preset, const std::string& budget) {
+    Model model("lacuna");
+    model.set_preset(preset);
+    if (!budget.empty()) model.options().set("budget", budget, "test");
+    return model.cost(size).core_seconds;
+  };
+  const double best = seconds("best", "");
+  EXPECT_GT(seconds("distilled", ""), 9 * best);  // three teachers and six students, some of them wider
+  EXPECT_EQ(seconds("auto", "0.001s"), best);
+  for (const double budget : {2., 30.}) {
+    EXPECT_GT(seconds("auto", fmt::format("{}s", budget * best)), best);
+    EXPECT_LE(seconds("auto", fmt::format("{}s", budget * best)), budget * best);
   }
 }
 

@@ -111,8 +111,11 @@ TEST(Logistic, ALabelOfOneClassOrWithoutKnownEntriesIsHarmless) {
   const Matrix<double> Z = columns_of(items);
   LogisticRegressions all(Z, items.Y, items.G);
   all.solve(1, 1e-4, 500);
+  double known = 0, positives = 0;
+  for (std::size_t i = 0; i < items.G.values().size(); ++i)
+    if (items.G.values()[i]) known += 1, positives += static_cast<double>(items.Y.values()[i]);
   for (const double w : all.weights().values()) EXPECT_TRUE(std::isfinite(w));
-  EXPECT_EQ(all.bias()(0, 0), 0);
+  EXPECT_EQ(all.bias()(0, 0), std::log((positives + .5) / (known - positives + .5)));
   EXPECT_GT(all.bias()(0, 1), 3);
   EXPECT_LT(all.bias()(0, 1), 100);
 }
@@ -160,6 +163,23 @@ TEST(Linear, WhetherAViewIsThereIsAColumn) {
   for (std::size_t i = 0; i < 80; ++i) EXPECT_EQ(scores(i, 0) > .5f, i % 2 == 0) << i;
 }
 
+TEST(Linear, RowsOnWhichNothingIsDefinedSelectNothing) {
+  const Items train = made_up(60, {4, 3}, 1, 12);
+  Items alike = made_up(9, {4, 3}, 1, 13), unknown = alike;
+  std::ranges::fill(unknown.G.values(), std::uint8_t{0});
+  for (Items* val : {&alike, &unknown}) {
+    std::ranges::fill(val->Y.values(), 0.f);
+    const auto method = make_method("linear"), usual = make_method("linear");
+    FitContext context;
+    method->fit(train, *val, context);
+    usual->fit(train, {}, context);
+    Matrix<float> scores(train.rows(), 1), expected(train.rows(), 1);
+    method->predict(train, scores);
+    usual->predict(train, expected);
+    for (std::size_t i = 0; i < train.rows(); ++i) EXPECT_NEAR(scores(i, 0), expected(i, 0), 1e-3) << i;
+  }
+}
+
 TEST(Baselines, UnknownLabelsDoNotMatter) {
   const Items train = made_up(70, {6, 9}, 4, 6), test = made_up(20, {6, 9}, 4, 7);
   Items other = train;
@@ -168,6 +188,24 @@ TEST(Baselines, UnknownLabelsDoNotMatter) {
   for (const char* method : {"linear", "mlknn"}) {
     const Matrix<float> a = scores_of(method, {}, train, test), b = scores_of(method, {}, other, test);
     EXPECT_TRUE(std::ranges::equal(a.values(), b.values())) << method;
+  }
+}
+
+// A coin's .5 would put a label that nobody knows before all rare ones.
+TEST(Baselines, ALabelThatNoRowKnowsIsAsCommonAsLabelsAreTogether) {
+  Items train = made_up(70, {6, 9}, 4, 14);
+  double known = 0, positives = 0;
+  for (std::size_t i = 0; i < train.rows(); ++i) {
+    train.G(i, 2) = 0;
+    for (std::size_t j = 0; j < 4; ++j) {
+      if (j != 2) train.Y(i, j) = i % 7 == 0 ? 1.f : 0.f;
+      if (train.G(i, j)) known += 1, positives += static_cast<double>(train.Y(i, j));
+    }
+  }
+  for (const char* method : {"linear", "mlknn"}) {
+    const Matrix<float> scores = scores_of(method, {}, train, train);
+    for (std::size_t i = 0; i < train.rows(); ++i)
+      EXPECT_NEAR(static_cast<double>(scores(i, 2)), positives / known, .02) << method;
   }
 }
 

@@ -9,6 +9,7 @@
 #include "data/dataset.h"
 #include "data/metrics.h"
 #include "data/reliability.h"
+#include "experiments/machine.h"
 #include "temporary.h"
 
 namespace lacuna {
@@ -159,6 +160,16 @@ TEST(Calibration, SavedAndLoaded) {
     EXPECT_TRUE(std::equal(a.values().begin(), a.values().end(), b.values().begin()));
     EXPECT_THROW(Calibration::load(Tensors::read(folder / "c"), 4), Error);
   }
+}
+
+// With many rows and labels nothing else takes as much memory at the end of a training.
+TEST(Calibration, HoldsEveryKnownEntryOnce) {
+  const Sample sample = draw(2000, 500, 9, [](double x, std::size_t) { return x; });
+  reset_peak_memory();
+  const std::uint64_t before = peak_memory();
+  Calibration::fit(sample.scores, sample.truth, true, {});
+  EXPECT_LT(static_cast<double>(peak_memory() - before),
+            34e6);  // 900,000 of 16 bytes, and a buffer to sort them
 }
 
 }  // namespace

@@ -27,6 +27,27 @@ class ProtocolProgram : public testing::Test {
   TemporaryDirectory folder_;
 };
 
+// Of a fold whose validation rows are those that nobody has labelled.
+TEST_F(ProtocolProgram, ValidationRowsWithoutKnownLabelsSelectNothing) {
+  Dataset data = simulate({.rows = 60, .labels = 4}).data;
+  const Folds folds = make_folds(data, {.repeats = 1});
+  Matrix<std::int8_t> labels(data.rows, 4);
+  for (std::size_t i = 0; i < data.rows; ++i) std::ranges::copy(data.labels.row(i), labels.row(i).begin());
+  for (const std::uint32_t i : folds.part_rows(0, Part::val)) std::ranges::fill(labels.row(i), kUnknown);
+  data.labels = std::move(labels);
+  write_dataset(data, folder_ / "d.npz");
+  write_folds(folds, folder_ / "f.npz");
+  for (const char* method : {"linear", "naim3l", "prior"}) {
+    const Ended ended = run({"train", folder_ / "d.npz", "--folds", folder_ / "f.npz", "--fold", "0",
+                             "--method", method, "--out", folder_ / method});
+    EXPECT_EQ(ended.code, 0) << ended.err;
+    EXPECT_TRUE(has(ended.err, "none of the 9 validation rows has a known label: nothing is selected"))
+        << ended.err;
+    EXPECT_TRUE(has(ended.out, "on 9 validation rows:  AP -")) << ended.out;
+    EXPECT_FALSE(has(ended.out, "nan")) << ended.out;
+  }
+}
+
 TEST_F(ProtocolProgram, SimulateKeepsTheTruth) {
   simulate_toy();
   const Dataset data = read_dataset(folder_ / "toy.npz");

@@ -141,6 +141,7 @@ TEST(Refit, RowsOfBothHaveTheGapsOfTheFold) {
     }
     EXPECT_GT(hidden, 0u);
     EXPECT_EQ(test, unlabelled);
+    EXPECT_EQ(labelled_count(both), both.rows.size() - unlabelled);
   }
 }
 

@@ -273,9 +273,10 @@ TEST(Transductive, RowsWithoutKnownLabelsDoNotVote) {
   EXPECT_EQ(memory_of(model.method()).at("rows"), labelled);
 }
 
-// Methods that take unknown labels for negative ones do not see rows without known labels.
+// Methods that take unknown labels for negative ones do not see rows without known labels. Nor are these neighbours: an
+// item that took part in training would be its own nearest.
 TEST(Transductive, RowsWithoutKnownLabelsAreNoNegatives) {
-  for (const char* name : {"cdmm", "lvsl"}) {
+  for (const char* name : {"cdmm", "lvsl", "mlknn"}) {
     Items items = small_items({.n = 60}, 1);
     Items few = items;
     constexpr std::size_t kKept = 40;
@@ -334,6 +335,30 @@ class TransductiveProgram : public testing::Test {
   }
   TemporaryDirectory folder_;
 };
+
+// Validation rows are training rows as well: decoders, whose errors are measured on rows that a part of the fit did not
+// see, must see them once.
+TEST(Transductive, DecodersSeeEveryRowOnce) {
+  const Dataset data = small_data();
+  const Folds folds = small_folds(data);
+  const LearningRows rows = learning_rows(data, folds, 0, Protocol::transductive);
+  Model model("linear");
+  model.options().set("keep-decoders", "true", "test");
+  FitContext context;
+  model.fit(rows.learn, rows.val, context);
+  EXPECT_EQ(model.recovery().about()["rows"], 114);
+}
+
+TEST_F(TransductiveProgram, ASecondFitCountsTheRowsWhoseLabelsItSees) {
+  auto words = train("m", {"--folds", folder_ / "f.npz", "--protocol", "transductive", "--all-rows"});
+  words.insert(words.end(), {"--report", folder_ / "m.html"});
+  const Ended trained = run(words);
+  ASSERT_EQ(trained.code, 0) << trained.err;
+  const json rows = json::parse(read_text(folder_ / "m.history.json"))["rows"];
+  EXPECT_EQ(rows["refit"], rows["train"].get<int>() + rows["val"].get<int>());
+  const std::string both = "then all " + rows["refit"].dump() + " in a second fit; the views of";
+  EXPECT_TRUE(says(read_text(folder_ / "m.html"), both));
+}
 
 TEST_F(TransductiveProgram, ModelAndScoresStateIt) {
   const std::vector<std::string> fold = {"--folds", folder_ / "f.npz", "--protocol", "transductive"};

@@ -17,7 +17,7 @@ std::string ceiling_text(MatrixView<const std::int8_t> truth) {
     known += std::ranges::any_of(row, [](std::int8_t y) { return y != kUnknown; });
     positive += std::ranges::any_of(row, [](std::int8_t y) { return y == 1; });
   }
-  if (truth.cols < 2 || 5 * positive > 4 * known) return "";
+  if (truth.cols < 2 || known == 0 || 5 * positive > 4 * known) return "";
   return fmt::format(
       "{} of them {} no positive label, which AP and 1-OE count as wrong: they can reach {:.4f}; AUC and "
       "macro-AUC can reach 1",

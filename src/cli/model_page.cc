@@ -59,13 +59,13 @@ nlohmann::json floor_metrics(const Selection& learn, const Selection& val, const
 }
 
 std::string rows_words(const nlohmann::json& rows) {
-  const std::string words =
+  std::string words =
       fmt::format("{} for training, {} for validation", rows["train"].dump(), rows["val"].dump());
-  if (rows.contains("refit"))
-    return fmt::format("{}; then all {} in a second fit", words, rows["refit"].dump());
-  if (!rows.contains("unlabelled")) return words;
-  return fmt::format("{}; the views of {} that will be scored took part in training", words,
-                     rows["unlabelled"].dump());
+  if (rows.contains("refit")) words += fmt::format("; then all {} in a second fit", rows["refit"].dump());
+  if (rows.contains("unlabelled"))
+    words +=
+        fmt::format("; the views of {} that will be scored took part in training", rows["unlabelled"].dump());
+  return words;
 }
 
 // Everything that is measured on the validation rows, with one rule for decisions.

@@ -12,6 +12,7 @@
 #include "cli/prediction.h"
 #include "cli/verbs.h"
 #include "data/metrics.h"
+#include "methods/blend.h"
 #include "methods/model_card.h"
 
 namespace lacuna::cli {
@@ -109,11 +110,14 @@ std::string recovery_text(const json& recovery) {
 // What was made of candidates.
 void print_choice(const json& choice) {
   const std::string measure = words(choice.value("measure", json("AP")));
-  if (choice.value("judged_rows", json()) == 0)
+  const json rows = choice.value("judged_rows", json());
+  if (rows == 0)
     fmt::print("\ncandidates; no row was held out, so there was nothing to judge them by\n");
+  else if (rows.is_number() && rows < kFewestJudged)
+    fmt::print("\ncandidates; {} rows are too few to judge them by, {} are needed\n", words(rows), kFewestJudged);
   else
     fmt::print("\ncandidates, judged on {} rows{}: {} {} together, {} ± {} over the first alone\n",
-               words(choice.value("judged_rows", json())),
+               words(rows),
                choice.value("crossed", false) ? " by fits that had not seen them" : " that were held out",
                measure, number(choice.value(measure, json())), number(choice.value("gain", json()), "{:+.4f}"),
                number(choice.value("error", json())));

@@ -42,8 +42,8 @@ void RunOptions::declare(Options& options) {
       .metavar("SECONDS");
   options
       .add("time-limit", time_limit,
-           "stop after the epoch in which training exceeds this many seconds, and keep the best epoch (0 = "
-           "none)")
+           "stop after the epoch in which training exceeds this many seconds, counted for each member of an "
+           "ensemble, and keep the best epoch (0 = none)")
       .range(0, 1e9)
       .metavar("SECONDS")
       .excludes("share");

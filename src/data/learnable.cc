@@ -111,7 +111,12 @@ std::vector<std::string> check_learnable(const Selection& train, const Selection
                     "trust any figure",
                     learn.rows));
   const std::size_t selecting = val.rows.empty() ? 0 : count(val).rows;
-  if (!val.rows.empty() && selecting < kFewToSelect)
+  if (!val.rows.empty() && selecting == 0)
+    notes.push_back(fmt::format(
+        "none of the {} validation rows has a known label: nothing is selected on them, and there are no "
+        "thresholds and no calibration",
+        val.rows.size()));
+  else if (!val.rows.empty() && selecting < kFewToSelect)
     notes.push_back(fmt::format(
         "only {} validation row{}: the epoch, the thresholds of --labels and the calibration rest "
         "on {} and will be poor",

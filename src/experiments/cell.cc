@@ -365,9 +365,9 @@ Cost estimate_cell(const CellSpec& spec, Shelf& shelf) {
   const std::size_t components = fewer ? static_cast<std::size_t>(std::stoul(text("components"))) : 0;
   const LearningRows rows = learning_rows(data, shelf.folds(spec.data, spec.folds), spec.fold, spec.protocol);
   const FitSize size = fit_size(rows.learn, components);
-  Cost cost = model.method().cost(size);
+  Cost cost = model.cost(size);
   const std::int64_t fits = (spec.tune > 0 ? spec.tune + 1 : 1) + (text("all-rows") == "true" ? 1 : 0);
-  cost.core_seconds *= static_cast<double>(model.members_planned()) * static_cast<double>(fits);
+  cost.core_seconds *= static_cast<double>(fits);
   for (std::size_t v = 0; v < data.views.size(); ++v) {
     const auto columns = static_cast<double>(data.views[v].columns()),
                present = static_cast<double>(size.present[v]);

@@ -31,6 +31,15 @@ Matrix<float> present_mean(MatrixView<const float> X, MatrixView<const std::uint
   return mean;
 }
 
+Items labelled_rows(const Items& items) {
+  std::vector<std::uint32_t> rows;
+  for (std::size_t i = 0; i < items.rows(); ++i)
+    if (std::ranges::any_of(items.G.row(i), [](std::uint8_t known) { return known != 0; }))
+      rows.push_back(static_cast<std::uint32_t>(i));
+  if (rows.empty() || rows.size() == items.rows()) return items;
+  return member_rows(items, 0, {}, rows);
+}
+
 namespace {
 
 void fill_view(MatrixView<const float> X, MatrixView<const std::uint8_t> W, std::size_t v,
@@ -39,16 +48,6 @@ void fill_view(MatrixView<const float> X, MatrixView<const std::uint8_t> W, std:
     const auto from = W(i, v) ? X.row(i) : mean.row(0);
     std::copy(from.begin(), from.end(), out.row(i).begin());
   }
-}
-
-// Where unknown labels count as negative ones, a row without a known label would teach that it has none.
-Items labelled_rows(const Items& items) {
-  std::vector<std::uint32_t> rows;
-  for (std::size_t i = 0; i < items.rows(); ++i)
-    if (std::ranges::any_of(items.G.row(i), [](std::uint8_t known) { return known != 0; }))
-      rows.push_back(static_cast<std::uint32_t>(i));
-  if (rows.empty() || rows.size() == items.rows()) return items;
-  return member_rows(items, 0, {}, rows);
 }
 
 class FillMissing final : public Method {
@@ -72,7 +71,7 @@ class FillMissing final : public Method {
   }
 
   void fit(const Items& all, const Items& val, FitContext& context) override {
-    const Items train = labelled_rows(all);
+    const Items train = labelled_rows(all);  // others would teach that they have no label
     means_.clear();
     for (std::size_t v = 0; v < train.views(); ++v) means_.push_back(present_mean(train.X[v], train.W, v));
     Items filled = fill(train);

@@ -17,6 +17,9 @@ namespace lacuna {
 std::unique_ptr<Method> fill_missing(std::unique_ptr<Method> inner);
 std::unique_ptr<Method> per_view(std::function<std::unique_ptr<Method>()> make);
 
+// The items of which a label is known; all of them if that is none.
+Items labelled_rows(const Items& items);
+
 // The mean of the present rows of X (n, d), view v of W; a mean that consists of rounding errors becomes 0.
 Matrix<float> present_mean(MatrixView<const float> X, MatrixView<const std::uint8_t> W, std::size_t v);
 

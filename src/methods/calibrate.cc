@@ -142,14 +142,28 @@ Line pooled_line(MatrixView<const float> values, MatrixView<const std::int8_t> t
 Calibration Calibration::fit(MatrixView<const float> scores, MatrixView<const std::int8_t> truth,
                              bool probabilities, const Aim& aim) {
   const std::size_t labels = scores.cols;
+  const auto counts = [&](std::size_t i, std::size_t j) {
+    return truth(i, j) != kUnknown && std::isfinite(scores(i, j));
+  };
+  const auto point = [&](std::size_t i, std::size_t j) {
+    return Point{scores(i, j), truth(i, j) == 1, feature(scores(i, j), probabilities)};
+  };
+  // Of many rows and labels these are the largest thing in memory: they take what they need, and those of a label are
+  // made when it is its turn.
+  std::size_t known = 0;
+  for (std::size_t i = 0; i < scores.rows; ++i)
+    for (std::size_t j = 0; j < labels; ++j) known += counts(i, j);
   std::vector<Point> all;
-  std::vector<std::vector<Point>> by_label(labels);
+  all.reserve(known);
   for (std::size_t i = 0; i < scores.rows; ++i)
     for (std::size_t j = 0; j < labels; ++j)
-      if (truth(i, j) != kUnknown && std::isfinite(scores(i, j))) {
-        all.push_back({scores(i, j), truth(i, j) == 1, feature(scores(i, j), probabilities)});
-        by_label[j].push_back(all.back());
-      }
+      if (counts(i, j)) all.push_back(point(i, j));
+  const auto of_label = [&](std::size_t j) {
+    std::vector<Point> points;
+    for (std::size_t i = 0; i < scores.rows; ++i)
+      if (counts(i, j)) points.push_back(point(i, j));
+    return points;
+  };
   const auto positives = [](const std::vector<Point>& points) {
     return static_cast<std::size_t>(
         std::count_if(points.begin(), points.end(), [](const Point& p) { return p.positive; }));
@@ -169,14 +183,15 @@ Calibration Calibration::fit(MatrixView<const float> scores, MatrixView<const st
   if (aim.kind != Aim::Kind::top) result.thresholds_.assign(labels, common);
   parallel_for(labels, 4, [&](std::size_t begin, std::size_t end) {
     for (std::size_t j = begin; j < end; ++j) {
-      const std::size_t own = positives(by_label[j]);
-      if (own < kEnough || by_label[j].size() - own < kEnough) continue;
-      const Line line = fit_line(by_label[j], pooled, 1);
+      std::vector<Point> points = of_label(j);
+      const std::size_t own = positives(points);
+      if (own < kEnough || points.size() - own < kEnough) continue;
+      const Line line = fit_line(points, pooled, 1);
       if (line.a > 0) {
         result.slope_[j] = static_cast<float>(line.a);
         result.intercept_[j] = static_cast<float>(line.b);
       }
-      if (aim.kind != Aim::Kind::top) result.thresholds_[j] = choose_threshold(by_label[j], aim);
+      if (aim.kind != Aim::Kind::top) result.thresholds_[j] = choose_threshold(points, aim);
     }
   });
   return result;

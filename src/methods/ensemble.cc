@@ -33,19 +33,22 @@ void Ensemble::set_preset(const std::string& name, PrepareOptions& prepare) {
   preset_ = name;
 }
 
-// Candidates beyond the budget, or beyond the memory, are not fitted.
+// Candidates beyond the budget, or beyond the memory, are not fitted; the others also without parts of the rows.
 Cost Ensemble::cost(const FitSize& size) const {
   Cost sum;
+  std::size_t fits = 0;
   for (const MemberSpec& spec : specs_) {
     const Cost one = make_member(spec)->cost(size);
-    if (choosing_ && &spec != &specs_.front() &&
+    if (choosing_ && fits > 0 &&
         (sum.core_seconds + one.core_seconds > choosing_->seconds ||
          one.bytes > static_cast<double>(machine_memory())))
       continue;
+    ++fits;
     sum.core_seconds += one.core_seconds;
     sum.bytes = std::max(sum.bytes, sum.kept + one.bytes);
     sum.kept += one.kept;
   }
+  sum.core_seconds *= std::max(1u, parts_within(fits, size.rows, sum.core_seconds));
   return sum;
 }
 

@@ -98,8 +98,8 @@ void Ensemble::begin(const Items& train, const FitContext& context) {
       const Cost cost = make_member(specs_[k])->cost(size);
       const bool first = fits_.empty();
       if (!first && seconds + cost.core_seconds > choosing_->seconds)
-        left_out_[k] =
-            fmt::format("beyond the budget, by its estimate of {}", duration_text(cost.core_seconds));
+        left_out_[k] = fmt::format("beyond the budget, by its estimate of {} after {} for those before it",
+                                   duration_text(cost.core_seconds), duration_text(seconds));
       if (!first && cost.bytes > static_cast<double>(machine_memory()))
         left_out_[k] = fmt::format("would need {} of memory", bytes_text(cost.bytes));
       if (!left_out_[k].empty()) continue;
@@ -112,10 +112,16 @@ void Ensemble::begin(const Items& train, const FitContext& context) {
 
 // Fits without one of k parts take k - 1 times the time of one fit, so all together k times. Of five parts they see
 // more of the rows than of three.
+std::uint32_t Ensemble::parts_within(std::size_t fits, std::size_t rows, double seconds) const {
+  if (!choosing_ || fits < 2 || rows < kFewestJudged) return 0;
+  for (const std::uint32_t parts : {kManyParts, kFewParts})
+    if (parts * seconds <= choosing_->seconds) return parts;
+  return 0;
+}
+
 void Ensemble::plan_parts(const Items& train, double seconds, const FitContext& context) {
-  const auto affordable = [&](std::uint32_t parts) { return parts * seconds <= choosing_->seconds; };
-  if (!choosing_ || fits_.size() < 2 || train.rows() < kFewestJudged || !affordable(kFewParts)) return;
-  const std::uint32_t parts = affordable(kManyParts) ? kManyParts : kFewParts;
+  const std::uint32_t parts = parts_within(fits_.size(), train.rows(), seconds);
+  if (parts == 0) return;
   std::vector<std::uint32_t> order(train.rows());
   std::iota(order.begin(), order.end(), 0u);
   Random(context.seed, Purpose::crossing).shuffle(order);
@@ -323,6 +329,7 @@ void Ensemble::choose(const Items& train, const Items& val, FitContext& context)
 void Ensemble::keep_chosen(const BlendChoice& choice, FitContext& context) {
   const std::string own = prototype_->traits().name;
   const char* measure = choice.by_order ? "AP" : "1 - log loss";
+  const bool judged = choice.rows >= kFewestJudged;
   auto report = nlohmann::json::array();
   std::vector<std::string> used, unused;
   for (std::size_t k = teachers_; k < specs_.size(); ++k) {
@@ -340,21 +347,23 @@ void Ensemble::keep_chosen(const BlendChoice& choice, FitContext& context) {
     if (choice.weights[at] > 0)
       used.push_back(fmt::format("{:.0f} % {}", 100 * choice.weights[at], name));
     else
-      one[kLeftOut] = "adds too little";
+      one[kLeftOut] = judged ? "adds too little" : "too few rows to judge it by";
   }
   choice_ = {{"members", report},    {"judged_rows", choice.rows}, {"crossed", all_crossed_},
              {"measure", measure},   {measure, choice.blended},    {"gain", choice.gain},
              {"error", choice.error}};
+  const std::string others = unused.empty() ? "" : "; left out: " + join(unused, "; ");
   if (choice.rows == 0)
-    context.remark(fmt::format("no row was held out, so there was nothing to judge candidates by: {} alone{}{}",
-                               name_of(spec_of(0), own), unused.empty() ? "" : "; left out: ",
-                               join(unused, "; ")));
+    context.remark(fmt::format("no row was held out, so there was nothing to judge candidates by: {} alone{}",
+                               name_of(spec_of(0), own), others));
+  else if (!judged)
+    context.remark(fmt::format("candidates are judged on {} rows at least, and there were {}: {} alone{}",
+                               kFewestJudged, choice.rows, name_of(spec_of(0), own), others));
   else
     context.remark(
-        fmt::format("chosen on {} rows that {}: {}; {} {:.4f} there, {:+.4f} ± {:.4f} over {} alone{}{}",
+        fmt::format("chosen on {} rows that {}: {}; {} {:.4f} there, {:+.4f} ± {:.4f} over {} alone{}",
                     choice.rows, all_crossed_ ? "no candidate learned from" : "were held out", join(used, ", "),
-                    measure, choice.blended, choice.gain, choice.error, name_of(spec_of(0), own),
-                    unused.empty() ? "" : "; left out: ", join(unused, "; ")));
+                    measure, choice.blended, choice.gain, choice.error, name_of(spec_of(0), own), others));
   std::vector<std::unique_ptr<Method>> members;
   std::vector<std::size_t> which;
   for (std::size_t i = 0; i < members_.size(); ++i) {

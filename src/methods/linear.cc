@@ -59,16 +59,15 @@ class LinearMethod final : public Method {
     const bool wide = X.cols() > X.rows();
     Cholesky factor;
     LogisticRegressions regressions(wide ? row_space(X, factor) : in_double(X), train.Y, train.G);
-    if (lambda_ > 0 || val.rows() == 0) {  // which a fit that follows another has not
-      regressions.solve(used_lambda_, kTolerance, kIterations);
+    const auto fit_with = [&](double lambda) {
+      regressions.solve(lambda, kTolerance, kIterations);
       take(regressions, X, factor);
-      return;
-    }
+    };
+    if (lambda_ > 0 || val.rows() == 0) return fit_with(used_lambda_);  // none in a second fit
     Matrix<float> best_W, best_b;
     double best = -1;
     for (const double lambda : kCandidates) {
-      regressions.solve(lambda, kTolerance, kIterations);
-      take(regressions, X, factor);
+      fit_with(lambda);
       if (const double ap = evaluate_on(*this, val).ap; ap > best) {
         best = ap;
         used_lambda_ = lambda;
@@ -76,6 +75,7 @@ class LinearMethod final : public Method {
         best_b = b_;
       }
     }
+    if (best < 0) return fit_with(used_lambda_);  // AP is not defined on these rows
     W_ = std::move(best_W);
     b_ = std::move(best_b);
   }

@@ -38,8 +38,18 @@ LogisticRegressions::LogisticRegressions(MatrixView<const double> Z, MatrixView<
     steps_.emplace_back(Z.cols + 1, Y.cols);
     changes_.emplace_back(Z.cols + 1, Y.cols);
   }
+  double all = 0, positives = 0;
   for (std::size_t i = 0; i < G.rows; ++i)
-    for (std::size_t j = 0; j < G.cols; ++j) known_(0, j) += G(i, j);
+    for (std::size_t j = 0; j < G.cols; ++j) {
+      if (!G(i, j)) continue;
+      ++known_(0, j);
+      ++all;
+      positives += static_cast<double>(Y(i, j));
+    }
+  // A label that no row knows has no gradient: it starts, and stays, as common as all labels together.
+  const double usual = std::log((positives + .5) / (all - positives + .5));
+  for (std::size_t j = 0; j < G.cols; ++j)
+    if (known_(0, j) == 0) b_(0, j) = usual;
 }
 
 // g = Zᵀ(σ(margin) - Y) over known entries + λW, and the slopes.

@@ -19,8 +19,9 @@ class LogisticRegressions {
   LogisticRegressions(MatrixView<const double> Z, MatrixView<const float> Y,
                       MatrixView<const std::uint8_t> G);
 
-  // Continues where the last call ended (at first from 0), until the largest gradient of each label is at most
-  // `tolerance` times the number of its known entries, or for `limit` iterations. Returns the number of iterations.
+  // Continues where the last call ended (at first from 0; a label that no row knows is as common as all labels
+  // together), until the largest gradient of each label is at most `tolerance` times the number of its known entries,
+  // or for `limit` iterations. Returns the number of iterations.
   int solve(double lambda, double tolerance, int limit);
 
   const Matrix<double>& weights() const { return W_; }  // (p, c)

@@ -49,6 +49,8 @@ class Ensemble final : public Method, public MemoryHolder {
 
   void begin(const Items& train, const FitContext& context);
   void follow(const nlohmann::json& first);
+  // Into how many parts rows are divided for fits that take so long together; 0: they are not.
+  std::uint32_t parts_within(std::size_t fits, std::size_t rows, double seconds) const;
   void plan_parts(const Items& train, double seconds, const FitContext& context);
   void fit_alone(const Items& train, const Items& val, FitContext& context);
   bool fit_some(std::size_t begin, std::size_t end, std::optional<Tensors>& current, const Items& train,

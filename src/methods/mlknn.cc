@@ -4,11 +4,13 @@
 //
 //   P(label | δ of the k nearest have it) by Bayes' rule from P(label) and P(δ | label), P(δ | not), each smoothed by s
 //
-// An unknown label of a neighbour does not count as one; rows whose own label is unknown teach nothing about it.
+// An unknown label of a neighbour does not count as one, and rows without any known label are no neighbours. Rows whose
+// own label is unknown teach nothing about it. A label that no row knows is as common as all labels together.
 #include <algorithm>
 #include <numeric>
 
 #include "base/error.h"
+#include "methods/adapt.h"
 #include "methods/all.h"
 #include "ops/linalg.h"
 
@@ -37,7 +39,8 @@ class Mlknn final : public Method {
     return {.core_seconds = 2 * n * n * columns / 8e10, .bytes = 4 * n * columns + 8. * kDistanceRows * n};
   }
 
-  void fit(const Items& train, const Items&, FitContext&) override {
+  void fit(const Items& all_rows, const Items&, FitContext&) override {
+    const Items train = labelled_rows(all_rows);
     X_ = train.X;
     positive_ = Matrix<std::uint8_t>(train.rows(), train.labels());
     for (std::size_t i = 0; i < train.rows(); ++i)
@@ -55,10 +58,11 @@ class Mlknn final : public Method {
         positives[j] += positive_(i, j);
       }
     });
-    const double s = smoothing_;
+    const double s = smoothing_, all = std::reduce(known.begin(), known.end()),
+                 usual = (std::reduce(positives.begin(), positives.end()) + s) / (all + 2 * s);  // of all labels
     posterior_ = Matrix<float>(k + 1, c);
     for (std::size_t j = 0; j < c; ++j) {
-      const double with = (s + positives[j]) / (2 * s + known[j]);
+      const double with = known[j] > 0 ? (s + positives[j]) / (2 * s + known[j]) : usual;
       for (std::size_t d = 0; d <= k; ++d) {
         const double levels = static_cast<double>(k + 1);
         const double likely = with * (s + counts[1](d, j)) / (s * levels + positives[j]);

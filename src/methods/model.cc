@@ -106,6 +106,10 @@ std::size_t Model::members_planned() const {
   return is_ensemble_ ? 1 : method_->plan(preset_, static_cast<std::size_t>(settings_->members)).size();
 }
 
+Cost Model::cost(const FitSize& size) const {
+  return untrained(method_->traits().name, preset_, options_.json(), "an estimate").method_->cost(size);
+}
+
 Items Model::prepared(const Selection& selection, const std::vector<int>& source, std::size_t forms,
                       bool with_labels, const std::vector<bool>& wanted) const {
   Items items = preparations_.front().apply(selection, source, with_labels, wanted);

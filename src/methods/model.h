@@ -55,6 +55,7 @@ class Model {
 
   // The number of fits that the settings imply, teachers included: 1 unless it is an ensemble.
   std::size_t members_planned() const;
+  Cost cost(const FitSize& size) const;  // of all of them, by the methods' own estimates
 
   // Fits preparation and method; thresholds are chosen on the validation rows. Without `val` a share of the training
   // rows is held out for selection if `hold_out` > 0. First checks whether the data can be learned (data/learnable.h).
@@ -94,8 +95,8 @@ class Model {
   // The views with names, sizes and column names, for items that arrive one by one. `empty` is the value of an empty
   // cell: refuse, zero, or mean (of the training rows; Exit::mismatch if the file is too old to contain it).
   std::vector<ViewShape> view_shapes(const std::string& empty = "refuse") const;
-  // Of a model that was fitted again on training and validation rows (methods/refit.h): {"rows": all rows that it
-  // learned from, "selected": what the first fit selected}. Null for other models.
+  // Of a model that was fitted again on training and validation rows (methods/refit.h): {"rows": all rows whose labels
+  // it learned from, "selected": what the first fit selected}. Null for other models.
   const nlohmann::json& refitted() const { return refitted_; }
   // decide: which labels an item gets, by the thresholds chosen on validation rows, or by the method's own rule if
   // there were no such rows. calibrate: turns scores into calibrated probabilities, in place; Exit::mismatch if

@@ -115,7 +115,8 @@ void Model::fit(const Selection& train_rows, const Selection& val_rows, FitConte
   const bool twice = settings_->all_rows && !val.rows.empty();
   if (settings_->all_rows && !twice)
     context.remark("--all-rows has no effect: no row was held out, so the model has learned from all of them");
-  Selection both = twice ? rows_of_both(train, val) : Selection{};
+  const bool alike = train.data == val.data && train.fold == val.fold;
+  Selection both = twice || alike ? rows_of_both(train, val) : train;
   for (const std::string& note : check_learnable(train, val)) context.remark(note);
   make_members();
   columns_ = Columns::fit(train);
@@ -131,11 +132,7 @@ void Model::fit(const Selection& train_rows, const Selection& val_rows, FitConte
   record_ = refitted_ = nullptr;
   prior_ = prior_of(items.first);
   recovery_ = Recovery();
-  if (settings_->keep_decoders) {
-    Selection rows = train;  // validation rows hold no label that is looked at
-    if (val_rows.data == train_rows.data) rows.rows.insert(rows.rows.end(), val.rows.begin(), val.rows.end());
-    recovery_ = Recovery::fit(rows, context.seed);
-  }
+  if (settings_->keep_decoders) recovery_ = Recovery::fit(both, context.seed);  // looks at no label
   if (!twice) {
     fit_once(items.first, items.second, context);
   } else if (auto begun = FirstFit::in(context.resume_from())) {  // it goes on in the second fit
@@ -227,7 +224,7 @@ void Model::fit_again(const Selection& both, const FirstFit* begun, FitContext& 
   std::swap(settings_, second.settings_);
   std::swap(options_, second.options_);
   prior_ = prior_of(rows);
-  refitted_ = {{"rows", both.rows.size()}, {"selected", selected}};
+  refitted_ = {{"rows", labelled_count(both)}, {"selected", selected}};
 }
 
 void Model::fit(const Selection& train, double hold_out, std::uint64_t seed) {

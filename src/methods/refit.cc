@@ -1,5 +1,6 @@
 #include "methods/refit.h"
 
+#include <algorithm>
 #include <memory>
 #include <utility>
 
@@ -49,6 +50,12 @@ Selection rows_of_both(const Selection& train, const Selection& val) {
   }
   both.unlabelled = std::move(unlabelled);
   return both;
+}
+
+std::size_t labelled_count(const Selection& rows) {
+  return static_cast<std::size_t>(std::ranges::count_if(rows.rows, [&](std::uint32_t row) {
+    return rows.unlabelled == nullptr || (*rows.unlabelled)[row] == 0;
+  }));
 }
 
 PassContext::PassContext(FitContext& outer) : outer_(outer) {

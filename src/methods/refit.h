@@ -28,6 +28,7 @@ struct FirstFit {
 // Training and validation rows together; labels that the fold hides are hidden in both. Exit::usage if they belong to
 // different data.
 Selection rows_of_both(const Selection& train, const Selection& val);
+std::size_t labelled_count(const Selection& rows);  // those that do not take part by their views alone
 
 // The context of one of the two fits, as the method sees it. `fill` makes a checkpoint of both from the state of the
 // second.
