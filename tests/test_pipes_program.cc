@@ -535,9 +535,22 @@ TEST_F(Pipes, Mistakes) {
   }
   EXPECT_EQ(talk("[{\"views\": {}}]").code, 3);
   EXPECT_EQ(talk("id,a,b\n1,2,3\n").code, 4);
-  EXPECT_EQ(talk("").code, 0);
   const Ended told = run(command({"--json"}, path("data.npz"), path("told.csv")));
   EXPECT_EQ(json::parse(told.out)["without_view"], 1);
+}
+
+// A header would be no JSON line, and there is nothing to tell a table by.
+TEST_F(Pipes, OfNothingNothingIsWritten) {
+  for (const char* nothing : {"", "\n", " \r\n\n"}) {
+    const Ended ended = talk(nothing);
+    EXPECT_EQ(ended.code, 0) << ended.err;
+    EXPECT_EQ(ended.out, "");
+  }
+  for (const std::vector<std::string>& table : {std::vector<std::string>{"--format", "csv"}, {"--from", "csv"}, {"--header", "no"}}) {
+    const Ended ended = talk("", table);
+    EXPECT_EQ(ended.code, 0) << ended.err;
+    EXPECT_TRUE(ended.out.starts_with("id,")) << ended.out;
+  }
 }
 
 // A hundred times the same rows: each gets its answer, always the same, in whatever batch it was.

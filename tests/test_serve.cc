@@ -200,6 +200,15 @@ TEST_F(Serve, BinaryTensors) {
   }
 }
 
+TEST_F(Serve, ABinaryNumberBeyondFloat32IsRefusedAsSuch) {
+  std::string headers;
+  std::string body = binary_request(*small_, 2, 1, true, headers, false);
+  const double huge = 1e300;
+  std::memcpy(body.data() + body.size() - 8, &huge, 8);
+  refused(post(infer_target(), body, headers), 400,
+          {small_->data.views[0].name, "row 1", "column 11", "1e+300", "range of float32"});
+}
+
 TEST_F(Serve, RefusalsNameTheViewAndBothSizes) {
   auto request = small_->request(0, 1, 7);
   request["inputs"][1]["shape"] = {1, 8};
@@ -366,7 +375,7 @@ TEST_F(Serve, ValuesThatAreNotKnownAreRefusedUnlessToldOtherwise) {
     return post("/v1/suggest?top=0",
                 "{\"views\": {\"" + small_->data.views[1].name + "\": [" + numbers + "]}}");
   };
-  refused(item("NaN"), 400, {small_->data.views[1].name, "NaN", "write null"});
+  refused(item("NaN"), 400, {small_->data.views[1].name, "NaN", "leave out", "write null", "--empty mean"});
   refused(item("null"), 400,
           {small_->data.views[1].name, "value 0 is null", "--empty mean", "whole view out"});
   const ServeProcess filling({"photos=" + small_->path, "--empty", "zero"});

@@ -197,6 +197,9 @@ TEST(ServeFaults, OversizeAndBroken) {
        400},
       {"POST /v1/suggest HTTP/1.1\r\nHost: localhost\r\nContent-Length: 99999999999999999999\r\n\r\n", 400},
       {"POST /v1/suggest HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n", 400},
+      {"POST /v1/suggest HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: gzip, chunked\r\n\r\n0\r\n\r\n",
+       415},
+      {"GET /v2 HTTP/1.1\r\nHost: localhost\r\nHost: evil.org\r\n\r\n", 400},
       {"POST /v1/suggest HTTP/1.1\r\nHost: localhost\r\nExpect: wonders\r\nContent-Length: 1\r\n\r\n", 417},
   };
   for (const auto& [request, status] : broken) {
@@ -296,6 +299,17 @@ TEST(ServeFaults, BodiesBeyondTheMemoryAreRefused) {
   first.reset();
   second.close();
   expect_balanced(server);
+}
+
+// A list of the lines of a body could need many times its memory.
+TEST(ServeFaults, LinesBeyondTheLimitAreCountedAndNotListed) {
+  ServeProcess server({small().path});
+  const std::string blank(30 << 20, '\n');
+  const HttpAnswer answer = server.ask(post("/v1/suggest-batch", blank + small().item(0, 7).dump()));
+  EXPECT_EQ(answer.status, 413);
+  EXPECT_NE(answer.body.find("31457281 lines"), std::string::npos) << answer.body;
+  EXPECT_EQ(server.ask(post("/v1/suggest-batch", blank)).body, "");
+  EXPECT_LT(server.stop().peak_bytes, std::size_t{400} << 20);
 }
 
 // Asks all the time; every answer must be one of the models', whole.

@@ -9,6 +9,7 @@ import pathlib
 import re
 import subprocess
 import sys
+import tempfile
 import zipfile
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
@@ -56,6 +57,11 @@ def main():
                                                 description=(ROOT / "docs/python.md").read_text()).encode()
     files[f"{info}/WHEEL"] = WHEEL.format(tag=tag).encode()
     files[f"{info}/LICENSE"] = (ROOT / "LICENSE").read_bytes()
+    files[f"{info}/copyright"] = (ROOT / "packaging/copyright").read_bytes()
+    with tempfile.TemporaryDirectory() as folder:
+        subprocess.run([ROOT / "tools/licences.sh", folder], check=True)
+        for path in sorted(pathlib.Path(folder).iterdir()):
+            files[f"{info}/licences/{path.name}"] = path.read_bytes()
     record = ""
     for name, content in files.items():
         digest = base64.urlsafe_b64encode(hashlib.sha256(content).digest()).rstrip(b"=").decode()

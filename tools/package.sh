@@ -42,10 +42,12 @@ CONTROL
 cmake --install "$build" --prefix "$work/lacuna/usr" --component program --strip > /dev/null
 find "$work/lacuna/usr/share/man" -name '*.1' -exec gzip -9n {} +
 mv "$work/lacuna/usr/share/doc/Lacuna" "$work/lacuna/usr/share/doc/lacuna"
+"$here/tools/licences.sh" "$work/lacuna/usr/share/doc/lacuna/licences"
 debian_package lacuna "$(libraries_of "$work/lacuna/usr/bin/lacuna")" \
   "multi-label learning with missing views and unknown labels"
 
 cmake --install "$build" --prefix "$work/liblacuna-dev/usr" --component development > /dev/null
+"$here/tools/licences.sh" "$work/liblacuna-dev/usr/share/doc/liblacuna-dev/licences"
 find "$work/liblacuna-dev/usr" -name 'liblacuna.so.*.*' -exec strip --strip-unneeded {} +
 shared=$(find "$work/liblacuna-dev/usr" -name 'liblacuna.so.*.*')
 debian_package liblacuna-dev "$(libraries_of "$shared"), libfmt-dev, nlohmann-json3-dev, libeigen3-dev,

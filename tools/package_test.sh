@@ -40,7 +40,8 @@ cp "$dist"/*.deb "$work/bookworm/srv"
 inside bookworm sh -c 'apt-get update -qq && apt-get install -y -qq --no-install-recommends /srv/lacuna_*.deb' > "$work/apt.log" 2>&1 ||
   { tail "$work/apt.log"; exit 1; }
 inside bookworm sh -c 'sh /srv/smoke.sh /usr/bin/lacuna && test -s /usr/share/man/man1/lacuna.1.gz &&
-  test -s /usr/share/bash-completion/completions/lacuna && test -s /usr/share/doc/lacuna/copyright && test -s /usr/share/doc/lacuna/README.md'
+  test -s /usr/share/bash-completion/completions/lacuna && test -s /usr/share/doc/lacuna/copyright && test -s /usr/share/doc/lacuna/README.md &&
+  test -s /usr/share/doc/lacuna/licences/libfmt-dev && test -s /usr/share/doc/lacuna/packaging/lacuna-serve.service'
 echo "lacuna.deb on bookworm: passed"
 inside bookworm sh -c 'apt-get install -y -qq --no-install-recommends /srv/liblacuna-dev_*.deb g++ cmake make' > "$work/apt.log" 2>&1 ||
   { tail "$work/apt.log"; exit 1; }

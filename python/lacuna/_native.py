@@ -151,6 +151,8 @@ library = _load()
 def spoken(message: str) -> str:
     """The program's words in Python's: --missing-views is missing_views."""
     message = message.replace("use --blank-means no", "give 0 instead of NaN, or read the file with blank_means='no'")
+    message = message.replace("; of a table of text, --empty mean fills them", "")  # there is no table here
+    message = re.sub("--empty (zero|mean)", r"empty='\1'", message)
     pattern = r"--([a-z][a-z0-9-]*)|'([a-z][a-z0-9-]*)'(?=; did you)|(?<=did you mean )'([a-z][a-z0-9-]*)'" \
         if "no setting" in message else r"--([a-z][a-z0-9-]*)"
     return re.sub(pattern, lambda match: match.group(0).lstrip("-").replace("-", "_"), message)

@@ -44,9 +44,12 @@ bool is_json_name(const std::string& path) {
   return ending == ".jsonl" || ending == ".ndjson";
 }
 
-std::string format_of(const std::string& path, const std::string& from, char first, const std::string& name) {
+// A stream without any line is of JSON lines, which have no header, unless `table` says otherwise.
+std::string format_of(const std::string& path, const std::string& from, char first, bool table,
+                      const std::string& name) {
   if (from != "auto") return from;
   if (ending_of(path) == ".tsv") return "tsv";
+  if (first == 0) return table ? "csv" : "jsonl";
   if (first == '[')
     fail(Exit::data,
          "{}: begins with '[': a JSON document, but one object per line is expected (jq -c '.[]' converts a "
@@ -89,7 +92,9 @@ ItemStream::ItemStream(Settings settings, const Model& model)
       stream_(fd_, name_, longest_line(views_, told_labels(settings_, model))),
       block_(views_, std::min(kMostRows, ItemBlock::rows_for(views_, kBlockBytes)),
              told_labels(settings_, model)) {
-  format_ = format_of(settings_.path, settings_.read.format, stream_.peek(), name_);
+  const auto of_tables = [](const std::string& option) { return option == "header" || option == "id-column"; };
+  format_ = format_of(settings_.path, settings_.read.format, stream_.peek(),
+                      std::ranges::any_of(settings_.given, of_tables), name_);
   if (format_ != "jsonl" && format_ != "csv" && format_ != "tsv")
     fail(Exit::usage, "{}: a stream contains jsonl, csv or tsv, not {}", name_, format_);
   if (settings_.labels && format_ != "jsonl")
@@ -99,10 +104,9 @@ ItemStream::ItemStream(Settings settings, const Model& model)
          name_);
   for (const auto& option : settings_.given) {
     if (option == "from" || option == "format" || option == "empty") continue;
-    const bool of_tables = option == "header" || option == "id-column";
-    if (of_tables && format_ != "jsonl") continue;
+    if (of_tables(option) && format_ != "jsonl") continue;
     fail(Exit::usage, "{}: --{} has no effect on {}", name_, option,
-         of_tables ? "JSON lines, whose items name their id and their views"
+         of_tables(option) ? "JSON lines, whose items name their id and their views"
                    : "lines from a stream; it is for data sets. In a stream columns are matched by name, or "
                      "in order");
   }

@@ -130,8 +130,8 @@ void check_values(const Dataset& data, std::size_t v, const std::string& where) 
              row, column, x,
              std::isinf(x)
                  ? "write one, or mark the view of this item as missing"
-                 : "an item that lacks a view has no finite value in it at all; fill single gaps "
-                   "before the file is written, or write a table of text, in which --empty fills them");
+                 : "an item that lacks a view has no finite value in it at all; fill single gaps first; of a "
+                   "table of text, --empty mean fills them");
       });
     }
   };

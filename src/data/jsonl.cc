@@ -267,7 +267,8 @@ class ItemParser {
       fail_here("view '{}': {} is beyond the range of float32", view, shown());
     if (word("NaN") || word("nan") || word("Infinity") || word("-Infinity"))
       fail_here(
-          "view '{}': NaN and Infinity are not valid in JSON; write null for a value that is not known",
+          "view '{}': NaN and Infinity are not valid in JSON; leave out a view that is missing; for a single "
+          "value write null, and say what stands for it with --empty mean or --empty zero",
           view);
     fail_here("view '{}': expected a number, found {}", view, shown());
   }
@@ -284,8 +285,7 @@ class ItemParser {
           if (view.fill.empty())
             fail_here(
                 "view '{}': value {} is null; say what stands for it with --empty mean or --empty zero, or "
-                "leave "
-                "the whole view out",
+                "leave the whole view out",
                 view.name, column(view, count));
           value = count < view.fill.size() ? view.fill[count] : 0;
         } else {

@@ -135,7 +135,7 @@ Value score(OnnxGraph& graph, const Said& said, const Tensors& weights, const st
   const auto& [fused, own] = said;
   Value logits = own;
   if (weights.has("memory.rows")) logits = with_memory(graph, fused, logits, weights, stem);
-  return graph.node("Sigmoid", {logits}, stem + "score");
+  return onnx_sigmoid(graph, logits, stem + "score");
 }
 
 // nn/early.h: u = [√(m/k) x_v or 0], one encoder.
@@ -181,6 +181,16 @@ Said mean_fusion(OnnxGraph& graph, const std::vector<OnnxView>& views, const std
 }
 
 }  // namespace
+
+// As sigmoid_of() in ops/scalar.h: e^min(x, 0) / (1 + e^-|x|).
+Value onnx_sigmoid(OnnxGraph& graph, const Value& x, const std::string& hint) {
+  const Value above =
+      graph.node("Exp", {graph.node("Min", {x, graph.number(0)}, hint + "/negative")}, hint + "/above");
+  const Value size = graph.node("Neg", {graph.node("Abs", {x}, hint + "/size")}, hint + "/less size");
+  const Value below =
+      graph.node("Add", {graph.node("Exp", {size}, hint + "/odds"), graph.number(1)}, hint + "/below");
+  return graph.node("Div", {above, below}, hint);
+}
 
 OnnxView onnx_input(OnnxGraph& graph, const Preparation::ViewMap& map) {
   const std::string stem = "view " + map.name + "/";
@@ -288,7 +298,7 @@ Value onnx_c2ae_scores(OnnxGraph& graph, const OnnxView& view, const Value& prep
       if (l + 1 < layers)
         x = graph.node("LeakyRelu", {x}, fmt::format("{}.{}.leaky", name, l), {{"alpha", kLeak}});
     }
-    x = graph.node("Sigmoid", {x}, name + ".sigmoid");
+    x = onnx_sigmoid(graph, x, name + ".sigmoid");
   };
   path("features", 3);
   x = graph.node("Sub", {x, graph.number(.5f)}, "centred");

@@ -26,6 +26,10 @@ OnnxView onnx_input(OnnxGraph& graph, const Preparation::ViewMap& map);
 OnnxGraph::Value onnx_prepare(OnnxGraph& graph, const OnnxView& view, const Preparation::ViewMap& map,
                               const std::string& stem);
 
+// Probabilities from log-odds, with the relative accuracy that small ones need: runtimes round those of the operation
+// Sigmoid to multiples of about 6e-8.
+OnnxGraph::Value onnx_sigmoid(OnnxGraph& graph, const OnnxGraph::Value& x, const std::string& hint);
+
 // What a prediction needs to know about a network besides its weights.
 struct OnnxNetwork {
   bool gate = true, relu = true;  // of the fused vector

@@ -92,10 +92,10 @@ Value blended_score(OnnxGraph& graph, const std::vector<Value>& scores, const Bl
   }
   if (!blend.slopes.empty()) {
     logits.push_back(graph.number(blend.intercept));
-    return graph.node("Sigmoid", {graph.node("Sum", logits, "sum of logits")}, "blend of members");
+    return onnx_sigmoid(graph, graph.node("Sum", logits, "sum of logits"), "blend of members");
   }
   const Value mean = graph.node("Mean", logits, "mean of logits");
-  return graph.node("Sigmoid", {mean}, "mean of members");
+  return onnx_sigmoid(graph, mean, "mean of members");
 }
 
 // p = sigmoid(a logit(score) + b), the logit kept within those of 1e-7 and 1 - 1e-7 (methods/calibrate.cc).
@@ -109,9 +109,8 @@ Value calibrated(OnnxGraph& graph, const Value& scores, std::span<const float> s
       "calibration/logit");
   const Value kept = graph.node("Clip", {both, graph.number(-edge), graph.number(edge)}, "calibration/kept");
   const Value scaled = graph.node("Mul", {kept, graph.row(slope, "calibration/slope")}, "calibration/scaled");
-  return graph.node(
-      "Sigmoid",
-      {graph.node("Add", {scaled, graph.row(intercept, "calibration/intercept")}, "calibration/line")},
+  return onnx_sigmoid(
+      graph, graph.node("Add", {scaled, graph.row(intercept, "calibration/intercept")}, "calibration/line"),
       "calibration/probability");
 }
 

@@ -149,6 +149,9 @@ const float* binary_floats(const Tensor& tensor, std::string_view bytes, std::ve
       double value = 0;
       std::memcpy(&value, bytes.data() + i * sizeof(double), sizeof(double));
       memory[i] = static_cast<float>(value);
+      if (std::isinf(memory[i]) && std::isfinite(value))
+        refuse(400, "view '{}', row {}: column {} is {}, beyond the range of float32", tensor.name,
+               i / tensor.shape[1], i % tensor.shape[1], value);
     }
   }
   return memory.data();

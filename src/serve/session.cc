@@ -138,6 +138,8 @@ void Session::on_header() {
           fmt::format("Inference-Header-Content-Length is '{}', which is not a number of bytes", json_bytes)));
     request_.json_bytes = value;
   }
+  if (message.count(http::field::host) > 1)
+    return refuse_and_close(problem(400, "the request has several Host headers"));
   // Whoever may not ask, or asks for what is not there, need not be listened to.
   const auto length = parser_->content_length();
   const bool has_body = parser_->chunked() || (length && *length > 0);
@@ -148,6 +150,10 @@ void Session::on_header() {
     return refuse_and_close(problem(
         415,
         fmt::format("the body is encoded as '{}'; send it as it is, without Content-Encoding", encoding)));
+  const std::string_view coding = view_of(message[http::field::transfer_encoding]);
+  if (!coding.empty() && !boost::beast::iequals(message[http::field::transfer_encoding], "chunked"))
+    return refuse_and_close(
+        problem(415, fmt::format("the body is transferred as '{}'; send it whole or chunked", coding)));
   if (length && *length > static_cast<std::uint64_t>(service_.limits().body_bytes))
     return refuse_and_close(
         problem(413, fmt::format("the body has {} bytes, a request may have {}; send it in parts", *length,

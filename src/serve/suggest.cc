@@ -20,12 +20,17 @@ bool flag(std::string_view key, std::string_view value) {
   refuse(400, "{} is true or false, not '{}'", key, value);
 }
 
-std::vector<std::string_view> lines_of(std::string_view body, bool many) {
+// The lines of a body, without blank ones at its end. Counted first: a list of them can need far more memory than they.
+std::vector<std::string_view> lines_of(std::string_view body, bool many, const Limits& limits) {
   if (!many) return {body};
-  std::vector<std::string_view> lines;
-  for (const std::string_view line : split(body, '\n'))
-    lines.push_back(line.ends_with('\r') ? line.substr(0, line.size() - 1) : line);
-  while (!lines.empty() && trim(lines.back()).empty()) lines.pop_back();
+  body = body.substr(0, body.find_last_not_of(" \t\r\n") + 1);
+  if (body.empty()) return {};
+  const auto count = static_cast<std::size_t>(std::ranges::count(body, '\n')) + 1;
+  if (count > static_cast<std::size_t>(limits.rows))
+    refuse(413, "the request has {} lines, it may have {}; send it in parts", count, limits.rows);
+  std::vector<std::string_view> lines = split(body, '\n');
+  for (auto& line : lines)
+    if (line.ends_with('\r')) line.remove_suffix(1);
   return lines;
 }
 
@@ -113,9 +118,7 @@ SuggestSettings read_settings(std::string_view query) {
 
 Suggestions read_items(std::string_view body, bool many, const ServedModel& model,
                        const SuggestSettings& settings, const Limits& limits) {
-  const auto lines = lines_of(body, many);
-  if (lines.size() > static_cast<std::size_t>(limits.rows))
-    refuse(413, "the request has {} lines, it may have {}; send it in parts", lines.size(), limits.rows);
+  const auto lines = lines_of(body, many, limits);
   if (settings.explain && lines.size() > kMostExplained)
     refuse(413, "the request has {} lines, {} may be explained at once; send it in parts", lines.size(),
            kMostExplained);

@@ -159,6 +159,10 @@ class Files(Case):
             lacuna.read(self.folder / "bad.npz")
         with self.refused(lacuna.UsageError, "label_cod"):
             lacuna.read(self.folder / "x.npz", label_cod="01")
+        (self.folder / "gap.csv").write_text("id,g,h,yes\na,1,2,1\nb,,3,0\n")
+        with self.refused(lacuna.DataError, "'g' has no value", "empty='zero' or empty='mean'"):
+            lacuna.read(self.folder / "gap.csv", label_columns=1)
+        lacuna.read(self.folder / "gap.csv", label_columns=1, empty="mean")
 
 
 if __name__ == "__main__":

@@ -315,7 +315,8 @@ class Refusals(Case):
         for bad in (np.nan, np.inf, -np.inf):
             broken = X.copy()
             broken[2, 1] = bad
-            with self.refused(lacuna.DataError, "view 'a'", "row 2, column 1", "finite"):
+            advice = "fill single gaps first)" if np.isnan(bad) else "missing)"  # not that for tables of text
+            with self.refused(lacuna.DataError, "view 'a'", "row 2, column 1", "finite", advice):
                 self.fit({"a": broken})
         with self.refused(lacuna.DataError, "row 0, column 0", "float32"):
             self.fit([np.full((6, 2), 1e300)])

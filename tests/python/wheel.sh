@@ -10,6 +10,7 @@ strip -o "$work/liblacuna.so" "$library"
 "$python" "$here/../../tools/make_wheel.py" "$work/liblacuna.so" "$work/dist"
 "$python" "$here/../../tools/make_wheel.py" "$work/liblacuna.so" "$work/again"
 cmp "$work"/dist/*.whl "$work"/again/*.whl
+"$python" -m zipfile -l "$work"/dist/*.whl | grep -q licences/libfmt-dev
 "$python" -m venv --system-site-packages "$work/venv"
 "$work/venv/bin/pip" install --quiet --no-index "$work"/dist/lacuna-*.whl
 unset LACUNA_LIBRARY PYTHONPATH
