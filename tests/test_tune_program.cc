@@ -128,6 +128,23 @@ TEST_F(TuneProgram, SeveralProcessesShareTheTrials) {
   EXPECT_EQ(json::parse(again.out)["ran_here"], 0);
 }
 
+// One label, which no validation row has.
+TEST_F(TuneProgram, WhatCannotBeMeasuredIsNoFaultOfTheTrials) {
+  Dataset data = simulate({.rows = 40, .views = 2, .labels = 5, .sizes = {8, 6}}).data;
+  Matrix<std::int8_t> labels(data.rows, 1);
+  labels(3, 0) = labels(7, 0) = 1;
+  data.labels = std::move(labels);
+  data.label_names = {"rare"};
+  write_dataset(data, folder_ / "rare.npz");
+  const Ended ended =
+      run({"tune", folder_ / "rare.npz", "--method", "mlknn", "--trials", "2", "--out", folder_ / "rare"});
+  EXPECT_EQ(ended.code, 1);
+  EXPECT_NE(ended.err.find("AP is not defined on the 6 validation rows, so that no trial is better"),
+            std::string::npos)
+      << ended.err;
+  EXPECT_EQ(ended.err.find("nan"), std::string::npos) << ended.err;
+}
+
 TEST_F(TuneProgram, MistakesAreSaidAtOnce) {
   EXPECT_EQ(run(command("no", {"--grid", "rathe=1,2"})).code, 2);
   EXPECT_EQ(run(command("no", {"--grid", "rate=1,-2"})).code, 2);

@@ -1,5 +1,7 @@
 // lacuna tune: tries settings of a method and keeps every trial and the best model.
+#include <algorithm>
 #include <chrono>
+#include <cmath>
 #include <cstdio>
 #include <filesystem>
 #include <set>
@@ -9,6 +11,7 @@
 #include "base/error.h"
 #include "base/files.h"
 #include "base/text.h"
+#include "cli/counted.h"
 #include "cli/learning.h"
 #include "cli/progress.h"
 #include "cli/trials.h"
@@ -122,10 +125,14 @@ class Trials {
 
   nlohmann::json best() {
     const nlohmann::json best = folder_.settle_best();
-    if (best.is_null())
-      fail(Exit::failed, "none of the {} trials gave a usable model; {} has the reasons", list_.size(),
-           flags_.out);
-    return best;
+    if (!best.is_null()) return best;
+    if (std::ranges::any_of(results_, [](const auto& result) { return !result.contains("failed"); }))
+      fail(Exit::failed,
+           "{} is not defined on the {}, so that no trial is better than another: hold out more rows, or "
+           "select by another --metric",
+           flags_.metric, counted(rows_.val.rows.size(), "validation row"));
+    fail(Exit::failed, "none of the {} trials gave a usable model; {} has the reasons", list_.size(),
+         flags_.out);
   }
   double score(const nlohmann::json& result) const { return folder_.score(result); }
   const std::vector<nlohmann::json>& results() const { return results_; }
@@ -162,8 +169,9 @@ class Trials {
 
   void tell(std::size_t k, const char* by) const {
     fmt::print(stderr, "trial {}/{}  {}  {}{}\n", k + 1, list_.size(), combination_text(list_[k]),
-               results_[k].contains("failed") ? results_[k]["failed"].get<std::string>()
-                                              : fmt::format("{} {:.4f}", flags_.metric, score(results_[k])),
+               results_[k].contains("failed")   ? results_[k]["failed"].get<std::string>()
+               : std::isnan(score(results_[k])) ? flags_.metric + " -"
+                                                : fmt::format("{} {:.4f}", flags_.metric, score(results_[k])),
                by);
   }
 
