@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <fstream>
 #include <optional>
+#include <tuple>
 
 #include "base/clock.h"
 #include "base/error.h"
@@ -62,12 +63,14 @@ void check_flags(const LearningFlags& learning, Options& options, const Argument
   const auto value = [&](const char* name) { return options.json().value(name, nlohmann::json()); };
   const bool last = given("select") && value("select") == "last",
              patient = given("patience") && value("patience") != 0;
-  if (learning.source.folds.empty() && learning.hold_out == 0)
-    for (const auto& [name, counts] : {std::pair{"select", given("select") && !last}, {"patience", patient}})
-      if (counts)
-        fail(Exit::usage,
-             "--{} has no effect with --hold-out 0: there are no validation rows to compare epochs on", name);
-  if (learning.source.folds.empty() && learning.hold_out == 0 && value("all-rows") == true)
+  const bool none = learning.source.folds.empty() && learning.hold_out == 0;
+  for (const auto& [name, counts, what] : {std::tuple{"select", given("select") && !last, "compare epochs"},
+                                           {"patience", patient, "compare epochs"},
+                                           {"aim", given("aim"), "choose thresholds"}})
+    if (none && counts)
+      fail(Exit::usage, "--{} has no effect with --hold-out 0: there are no validation rows to {} on", name,
+           what);
+  if (none && value("all-rows") == true)
     fail(Exit::usage,
          "--all-rows has no effect with --hold-out 0: the model learns from all rows in its one fit");
   if (last && patient)
