@@ -5,6 +5,8 @@
 #include <cmath>
 
 #include "base/error.h"
+#include "data/scores_writer.h"
+#include "temporary.h"
 
 namespace lacuna {
 namespace {
@@ -105,6 +107,22 @@ TEST(ScoreJoin, WhatCannotBeJoinedIsRefused) {
             std::string::npos);
   EXPECT_NE(refused(scored({}, {}, 4, 2)).second.find("2 labels without names, truth has 3"),
             std::string::npos);
+}
+
+// All ids take as much as the longest, and places in the file have 32 bits.
+TEST(ScoresWriter, WhatAnNpzCannotHoldIsRefusedBeforeItIsWritten) {
+  const TemporaryDirectory folder;
+  const auto refused = [&](std::size_t rows, std::size_t labels) -> std::string {
+    const std::string id(200, 'x');
+    try {
+      write_scores(folder / "s.npz", {rows, std::vector<std::string>(labels, "y"), [&](std::size_t) { return id; }});
+    } catch (const Error& error) {
+      return error.what();
+    }
+    return "";
+  };
+  EXPECT_EQ(refused(900'000, 900), "");
+  EXPECT_NE(refused(1'000'000, 900).find("scores and ids are more than a .npz can hold"), std::string::npos);
 }
 
 }  // namespace

@@ -308,6 +308,11 @@ TEST_F(Tables, YesNoTrueFalseAndDecimalCommas) {
   EXPECT_TRUE(has(refused("both.csv"), "decimal comma ('0,5')"));
 }
 
+TEST_F(Tables, BlankLinesInFrontSayNothingAboutTheSeparator) {
+  put("one.csv", "\r\n\n" "id;a;b\nx;1;2\ny;3;4\n");
+  EXPECT_EQ(read("one.csv").views[0].columns(), 2u);
+}
+
 TEST_F(Tables, GzipAndUtf16) {
   const std::string text = "id,größe,b\na,1,2\nb,3,4\n";
   gzFile packed = gzopen(path("x.csv.gz").c_str(), "wb");

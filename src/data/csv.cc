@@ -119,6 +119,7 @@ char find_separator(const std::string& path, std::string_view text) {
   constexpr std::array kSeparators = {',', ';', '\t'};
   std::array<std::size_t, kSeparators.size()> counts{};
   bool quoted = false;
+  text.remove_prefix(std::min(text.size(), text.find_first_not_of("\r\n")));  // blank lines
   for (const char c : text) {
     if (c == '"') quoted = !quoted;
     if (quoted) continue;

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <zlib.h>
 
+#include <algorithm>
 #include <iterator>
 
 #include "base/error.h"
@@ -40,10 +41,12 @@ class NpyWriter final : public ScoresWriter {
 class NpzWriter final : public ScoresWriter {
  public:
   NpzWriter(const std::string& path, ScoresLayout layout) : file_(path), layout_(std::move(layout)) {
-    const auto bytes =
-        static_cast<double>(layout_.rows) * static_cast<double>(layout_.label_names.size()) * 4;
+    std::size_t width = 1;  // of the ids, all of which take as much as the longest
+    for (std::size_t i = 0; i < layout_.rows; ++i) width = std::max(width, layout_.id(i).size());
+    const double bytes =
+        static_cast<double>(layout_.rows) * static_cast<double>(layout_.label_names.size() + width) * 4;
     if (bytes > 4e9)
-      fail(Exit::usage, "{}: {} of scores are more than a .npz entry can hold; use .npy", path,
+      fail(Exit::usage, "{}: {} of scores and ids are more than a .npz can hold; use .npy", path,
            bytes_text(bytes));
     open_entry("scores.npy");
     add(as_bytes(npy_header(scores_array(layout_))));
