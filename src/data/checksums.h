@@ -32,8 +32,8 @@ struct Checksums {
   std::string text() const;
 };
 
-// Reads every array of the folder once, in bounded memory, and compares. Returns one line per damaged block: file, bytes
-// and both sums. Exit::data if the folder has no checksums, or if they do not match its files.
+// Reads every array of the folder once, in bounded memory, and compares. Returns one line per damaged block: file,
+// bytes and both sums. Exit::data if the folder has no checksums, or if they do not match its files.
 struct FolderCheck {
   std::size_t files = 0;
   std::uint64_t bytes = 0;

@@ -32,8 +32,9 @@ class CsvItems {
   // R writes no name for the column of ids: where the first item has a cell more than there are names, its first cell
   // is the id. Before the first parse().
   void see_first_item(std::string_view line);
-  // Parses a line into row i of the block; Exit::data on error, the row is then cleared. Re-entrant. Where the separator
-  // is not the comma, numbers may have decimal commas: the kind found is returned, for the caller, which sees all lines.
+  // Parses a line into row i of the block; Exit::data on error, the row is then cleared. Re-entrant. Where the
+  // separator is not the comma, numbers may have decimal commas: the kind found is returned, for the caller, which
+  // sees all lines.
   static constexpr unsigned kPoint = 1, kComma = 2;
   unsigned parse(std::string_view line, ItemBlock& block, std::size_t i) const;
 

@@ -1,4 +1,4 @@
-// Row ids as people write them: which headers name a column of ids, and which two ids are likely the same.
+// Ids of rows as people write them: which headers name a column of ids, and which two ids are likely the same.
 #pragma once
 
 #include <string>
@@ -9,11 +9,11 @@
 
 namespace lacuna {
 
-// A usual header of a first column that holds ids: id, sample, Sample_ID, bcr_patient_barcode, nothing at all, ...
+// A customary header of a first column with ids: id, sample, Sample_ID, bcr_patient_barcode, an empty cell, ...
 bool is_id_name(const std::string& header);
-// One that names ids wherever the column stands, and even if they are numbers: id, sample, patient_id, ID_REF, Proben-Nr.
+// One that names ids in any position, even if they are numbers: id, sample, patient_id, ID_REF, Proben-Nr.
 bool is_sure_id_name(const std::string& header);
-// One under which pandas and R write row numbers: nothing at all, Unnamed: 0, index, row, ...
+// One under which pandas and R write row numbers: an empty cell, Unnamed: 0, index, row, ...
 bool is_row_number_name(const std::string& header);
 // What the header says the rows are, in lower case ("sample" of Sample_ID and samples); "" where it says
 // nothing (id, Unnamed: 0, an empty cell).
@@ -22,8 +22,8 @@ std::string meaning_of_id(const std::string& header);
 // 0, 1, 2, ... or 1, 2, 3, ..., in this order: the numbers of the rows.
 bool are_row_numbers(const std::vector<std::string>& ids);
 
-// What an id that has no partner is likely to be among `others`: " (is 'PTA_1' the same as 'PAT_1'?)", or that '1.0'
-// and '1' are one number; "" where nothing is near.
+// The likely partner of an unmatched id among `others`: " (is 'PTA_1' the same as 'PAT_1'?)", or that '1.0' and '1' are
+// the same number; "" if none is near.
 std::string likely_partner(const std::string& id, const std::vector<std::string>& others);
 
 // Pairs of rows whose ids differ by case, blanks, punctuation, leading zeros, one letter or two transposed letters, and

@@ -23,7 +23,7 @@ class LineStream {
   LineStream(int fd, std::string name, std::size_t longest);
   ~LineStream();
 
-  // Waits for a line; gives up to `most` of those that are there. Blank lines are left out. False at the end.
+  // Waits for a line; returns up to `most` available ones. Blank lines are left out. False at the end.
   // Exit::data if reading fails.
   bool next(std::size_t most, std::vector<Line>& lines);
   // The first byte that is not blank, without taking it; 0 if there is none. Waits for it.
@@ -32,8 +32,8 @@ class LineStream {
 
  private:
   class Unpacking;
-  bool fill(bool wait);             // false: the end, or nothing there without waiting
-  bool ready(bool wait) const;      // there is something to read, or it may be waited for
+  bool fill(bool wait);             // false: the end, or nothing available without waiting
+  bool ready(bool wait) const;      // there is something to read, or waiting is allowed
   std::size_t read_some(char* to);  // at most a chunk; 0 at the end
   std::size_t unpack_some(char* to, bool wait, bool& there);
   bool cut(Line& line);  // the next whole line of the buffer

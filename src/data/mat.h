@@ -1,5 +1,5 @@
-// MATLAB files. Level 5 files (MATLAB 5 to 7.2, also what SciPy and Octave write) are read and written by our
-// own code, level 7.3 files (HDF5) through libmatio in a process of its own.
+// MATLAB files. Level 5 files (MATLAB 5 to 7.2, SciPy, Octave) are read and written by our own code, level 7.3
+// files (HDF5) through libmatio in a child process.
 #pragma once
 
 #include <memory>
@@ -15,7 +15,7 @@ namespace lacuna {
 struct MatValue {
   std::string name;
   std::string type;                  // "float64", "uint16", "logical", "char", "cell", "struct", ...
-  std::vector<std::uint64_t> shape;  // as MATLAB says it: rows, columns, ...
+  std::vector<std::uint64_t> shape;  // in MATLAB's order: rows, columns, ...
   Table<float> values{};  // numbers, row-major (rows, columns); further dimensions lie among the columns
   std::optional<Csr> sparse{};      // a sparse matrix has this instead
   std::vector<std::string> text{};  // of a char array: one per row, with trailing blanks cut

@@ -1,8 +1,9 @@
-// The six metrics of the paper (docs/metrics.md), and a few more. Unknown labels enter no sum; with all labels known the
-// values are the paper's. Larger is better for every value: losses are reported as 1 - loss.
+// The six metrics of the paper (docs/metrics.md), and a few more. Unknown labels enter no sum; with all labels known
+// the values are the paper's. Larger is better for every value: losses are reported as 1 - loss.
 //
 // To add a metric: a member here, its definition and its computation in metrics.cc, its literal computation in
-// tests/metrics_reference.h, and its row in docs/metrics.md. Tables, JSON, pages and selection walk metric_definitions().
+// tests/metrics_reference.h, and its row in docs/metrics.md. Tables, JSON, pages and selection walk
+// metric_definitions().
 #pragma once
 
 #include <cstdint>

@@ -46,7 +46,7 @@ class Observed {
   const std::vector<std::uint32_t>& rows() const { return rows_; }  // positions in the data
   const Reach& reach();
   CentredRows& centred(const Squash& squash);
-  void let_go() { centred_.clear(); }  // of their memory, when nobody uses them
+  void let_go() { centred_.clear(); }  // releases the centred rows when they are no longer used
 
  private:
   const View& view_;

@@ -6,9 +6,9 @@
 //              "decided"}, ...]}
 // An item without any view has no scores: empty fields, null.
 //
-// With `known` some labels of an item are known beforehand. They are written as known and are no suggestions: 1 or 0 in the
-// wide formats, left out of tags and ranks. Tables with tags get a column `known` with the names of those that it has, long
-// ones lines without a rank, JSON "known": {"label": 1, ...}.
+// With `known` some labels of an item are known beforehand. They are written as known and not suggested: 1 or 0 in wide
+// formats, left out of tags and ranks. Tables with tags get a column `known` with the names of known positives, the
+// long format gets lines without a rank, JSON "known": {"label": 1, ...}.
 #pragma once
 
 #include <cstdint>
@@ -27,8 +27,8 @@ struct PredictionStyle {
   bool tags = false;          // labels by name, best first, instead of all scores (long is always so)
   std::size_t top = 0;        // the largest number of labels; 0 = all
   bool only_decided = false;  // those that are decided
-  bool probabilities = true;  // what the number is called: probability or score
-  bool known = false;         // rows tell known labels
+  bool probabilities = true;  // the name of the number: probability or score
+  bool known = false;         // rows have known labels
   bool shows_decisions() const { return only_decided || is_long() || (tags && format == Format::jsonl); }
   bool is_long() const { return format == Format::long_csv || format == Format::long_tsv; }
 };
@@ -41,15 +41,15 @@ class PredictionText {
     std::string_view id;
     bool id_is_number = false;
     std::span<const float> scores;          // (c); empty = the item has no view
-    std::span<const std::uint8_t> decided;  // (c); empty where the style does not show decisions
-    std::span<const std::int8_t> known;     // (c) 1, 0, kUnknown; empty where the style has none
+    std::span<const std::uint8_t> decided;  // (c); empty if the style does not show decisions
+    std::span<const std::int8_t> known;     // (c) 1, 0, kUnknown; empty if the style has none
     std::size_t line = 0;                   // of the input, for errors
     std::string_view error;                 // not empty: the line could not be read
   };
 
   std::string header() const;  // "" for jsonl
   void append(std::string& out, const Row& row) const;
-  // Many rows, by all threads; the text is that of append() one after the other.
+  // Many rows, by all threads, with the text of append() row by row.
   void append(std::string& out, std::size_t rows, FunctionRef<Row(std::size_t)> row) const;
   // {"line": 7, "error": "..."} and the end of the line.
   static void append_error(std::string& out, std::size_t line, std::string_view message);

@@ -1,12 +1,11 @@
 // Principal directions of a dense or sparse table of observed instances.
 //
-// Dense: eigenvectors of the smaller of the two Gram matrices in double. Up to kDirectSize its full
-// eigensystem is computed; above, block Lanczos with each pair's residual |A v - λ v| / λ driven below
-// kResidual. The same solver works on products with the table alone, and no Gram matrix exists, for sparse
-// tables and where forming it would be most of the work (kGramWork). The products of such a dense table are in
-// float, and the basis grows until kGrowth says that there is hardly any variance left to find: the directions
-// then explain .998 or more of what the best ones would (tests/test_prepare.cc). The residual reached is
-// returned.
+// Dense tables: eigenvectors of the smaller of the two Gram matrices in double. Up to kDirectSize its full
+// eigensystem is computed; above, block Lanczos runs until each pair's residual |A v - λ v| / λ is below
+// kResidual. For sparse tables, and if forming the Gram matrix would be most of the work (kGramWork), the same
+// solver uses products with the table itself. The products of such a dense table are in float, and the basis grows
+// until two more blocks explain less than kGrowth more: the directions then explain .998 or more of the variance
+// that the best ones would (tests/test_prepare.cc). The residual is returned.
 #pragma once
 
 #include <cstdint>
@@ -39,12 +38,12 @@ inline Principal principal_directions(MatrixView<const float> X, std::size_t K, 
                                       double gram_work = kGramWork) {
   return principal_directions(MemoryStrips(X), K, seed, gram_work);
 }
-// The same for several K in two parts: whether a table (n, d) in memory needs its smaller Gram matrix, and with it.
+// The same for several K in two steps: whether a table (n, d) in memory needs its smaller Gram matrix; and with it.
 bool needs_gram(std::size_t n, std::size_t d, std::size_t K, double gram_work = kGramWork);
 Matrix<double> smaller_gram(MatrixView<const float> X);
 Principal principal_directions(MatrixView<const float> X, const Matrix<double>& gram, std::size_t K,
                                std::uint64_t seed);
-// The rows of X less `mean` (d).
+// The rows of X minus `mean` (d).
 Principal principal_directions(const Csr& X, std::span<const float> mean, std::size_t K, std::uint64_t seed);
 
 }  // namespace lacuna

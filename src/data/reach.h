@@ -17,7 +17,7 @@ struct Reach {
     positive += other.positive;
     negative += other.negative;
   }
-  // Both signs are common: 0 is then a middle, not an end, and a root would keep little but the sign.
+  // Both signs are common: 0 is then in the middle of the range, and a root would keep little but the sign.
   bool two_sided() const {
     constexpr double kTwoSided = .25;  // the share of the rarer sign
     return positive + negative > 0 && static_cast<double>(std::min(positive, negative)) >=
@@ -25,7 +25,7 @@ struct Reach {
   }
 };
 
-// Of the rows at the given positions; of a sparse view, of what it holds.
+// Of the rows at the given positions; of a sparse view, of its stored values.
 Reach reach_of(const View& view, const std::vector<std::uint32_t>& rows);
 
 }  // namespace lacuna

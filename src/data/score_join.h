@@ -1,5 +1,6 @@
 // Joins the scores of one file with the true labels of another: items by id, labels by name. What only one side has is
-// left out and counted. A file without ids (or names) is joined by position, and must have as many rows (or labels).
+// left out and counted. A file without ids (or names) is joined by position, and must have the same number of rows (or
+// labels).
 #pragma once
 
 #include <string>
@@ -17,13 +18,13 @@ struct ScoreJoin {
   // Left out.
   std::vector<std::string> unknown_items;    // scored, but not among the rows of the data
   std::vector<std::string> unscored_items;   // of the data, without scores
-  std::vector<std::string> empty_items;      // scored as nothing: they have no view
+  std::vector<std::string> empty_items;      // with empty scores: they have no view
   std::vector<std::string> unknown_labels;   // scored, but the data does not have them
   std::vector<std::string> unscored_labels;  // of the data, without scores
 
-  bool row_numbers = false;  // both sides have but numbers of rows for ids, and not the same ones
+  bool row_numbers = false;  // both sides have only row numbers as ids, and different ones
 
-  // For people: one line for each kind of entry that was left out, and one if items were joined by order.
+  // Notes: one line for each kind of entry that was left out, and one if items were joined by order.
   std::vector<std::string> told() const;
 };
 

@@ -1,4 +1,4 @@
-// What happens to single values before anything linear: at most one of logarithm and power. 0 stays 0.
+// The transformation of single values before the linear steps: at most one of logarithm and power. 0 remains 0.
 #pragma once
 
 #include <span>

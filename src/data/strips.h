@@ -1,4 +1,4 @@
-// Tables with more rows than memory, read in passes.
+// Tables with more rows than fit into memory, read in passes.
 #pragma once
 
 #include <cstdint>
@@ -11,8 +11,8 @@
 
 namespace lacuna {
 
-// body(first, count) for slabs of the list `rows`, in order, each of a bounded number of bytes. What a slab's rows take of
-// a mapped file is given back behind it, where the rows rise.
+// Calls body(first, count) for slabs of the list `rows`, in order, each of a bounded number of bytes. If the rows are
+// ascending, memory of a mapped file is released after each slab.
 void for_slabs(const View& view, std::span<const std::uint32_t> rows,
                FunctionRef<void(std::size_t, std::size_t)> body);
 
@@ -47,7 +47,7 @@ class MemoryStrips final : public Strips {
   MatrixView<const float> X_;
 };
 
-// Rows of a dense view, squashed, then shifted and scaled where that is given: made anew in every pass.
+// Rows of a dense view, squashed, then shifted and scaled if requested; computed again in every pass.
 class ViewStrips final : public Strips {
  public:
   ViewStrips(const View& view, std::span<const std::uint32_t> rows, Squash squash,
@@ -63,7 +63,7 @@ class ViewStrips final : public Strips {
   std::span<const std::uint32_t> rows_;
   Squash squash_;
   std::span<const float> shift_, scale_;
-  mutable Matrix<float> scratch_;  // rows as far apart as products like them
+  mutable Matrix<float> scratch_;  // rows are padded as products prefer
 };
 
 }  // namespace lacuna

@@ -1,10 +1,10 @@
 // The seam between the drivers of the products (gemm.cc) and the code written for one instruction set
 // (gemm_<isa>.cc). A kernel works on packed panels of 32-bit words:
 //
-//   a word holds consecutive factors of one sum that an instruction takes at once: one f32, or two bf16; a
-//   left panel holds up to `rows` rows of the left factor, a right panel up to `columns` columns of the right
-//   factor; panel[g * pitch + i] is word g of row (column) i, pitch = rows or columns. AMX keeps panels in
-//   the order of its tiles, so panels are opaque to the drivers.
+//   word     consecutive factors of one sum that an instruction takes at once: one f32, or two bf16
+//   panel    up to `rows` rows of the left factor, or up to `columns` columns of the right one
+//   panel[g * pitch + i] is word g of row (column) i, pitch = rows or columns. AMX keeps panels in the order of
+//   its tiles, so panels are opaque to the drivers.
 //
 // A panel is packed from a row-major f32 matrix S in one of two ways: `across`, where the sum runs down the
 // rows of S and the panel lies across its columns, and `along`, where the sum runs along the rows of S (a
@@ -20,8 +20,8 @@
 
 namespace lacuna {
 
-// Memory that will be wanted soon: strips of it (rows of a matrix, or contiguous words) are asked for line by
-// line while tiles are computed, evenly over their steps (groups of factors), so that no thread waits for memory
+// Prefetches memory that will be needed soon: strips of it (rows of a matrix, or contiguous words) are requested line
+// by line while tiles are computed, evenly over their steps (groups of factors), so that no thread waits for memory
 // and no burst of requests fills the CPU's few miss buffers.
 class Ahead {
  public:
@@ -44,7 +44,7 @@ class Ahead {
     rate_ = turns * kMost <= pairs_ ? kMost : (pairs_ + turns - 1) / turns;
   }
   bool done() const { return rate_ == 0; }
-  // Lines are asked for in pairs, which saves instructions; a row may get one too many.
+  // Lines are requested in pairs, which saves instructions; a row may get one too many.
   [[gnu::always_inline]] void fetch() {
     const char *line = line_, *end = end_;  // in registers
     for (std::size_t left = rate_; left != 0; --left) {
@@ -83,7 +83,7 @@ class Ahead {
   Strip strips_[8];
 };
 
-// Asks for the up to `kColumns` floats from `row` on; kNear 3: into the nearest cache, 1: into a farther one;
+// Prefetches up to `kColumns` floats from `row` on; kNear 3: into the nearest cache, 1: into a farther one;
 // kLined: it begins with a cache line.
 // (Inlined always: g++ drops the call of a function that does nothing but prefetch.)
 template <std::size_t kColumns, int kNear, bool kLined>
@@ -93,7 +93,7 @@ template <std::size_t kColumns, int kNear, bool kLined>
   if (!kLined) __builtin_prefetch(row + kColumns - 1, 0, kNear);
 }
 
-// Rows that will be wanted after the tile at hand, asked for evenly: `rate` of them a turn.
+// Rows that are needed after the present tile, requested evenly: `rate` of them per turn.
 struct RowsAhead {
   const float* row = nullptr;
   std::size_t stride = 0, count = 0, rate = 0;
@@ -134,7 +134,7 @@ struct PanelPair {
   Passing passing;
 };
 
-// What becomes of the sums of a tile: added to what C holds, the bias of its columns added (may be null),
+// How the sums of a tile are finished: added to C, the bias of the columns added (may be null),
 // max(0, .).
 struct TileEnd {
   bool accumulate = false;
@@ -198,7 +198,7 @@ struct Kernels {
   void (*update)(const UpdateCoefficients<float>& k, const float* gradient, std::size_t stride, std::size_t m,
                  std::size_t n, const Parameters& p);
 
-  // What products take the numbers for: themselves, or rounded to bf16.
+  // The numbers as products use them: unchanged, or rounded to bf16.
   void (*round)(const float* from, std::size_t n, float* to);
 
   // Sparse inputs (sparse_kernels.h); X and dY are already rounded. Y (rows, kSparseStrip) += X W, n columns.

@@ -1,5 +1,5 @@
-// The naive forms of ops/gemm.h, for float and double: three plain loops, sums in double, no blocking, one
-// thread. They are the ground truth for the fast products, and the arithmetic of the reference
+// The naive implementation of ops/gemm.h, for float and double: three plain loops, sums in double, no blocking, one
+// thread. It is the ground truth for the fast products, and the arithmetic of the reference
 // Ops.
 #pragma once
 

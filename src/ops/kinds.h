@@ -1,4 +1,4 @@
-// Small words of the seam that the CPU's products use too.
+// Small types of the seam that the CPU's products use too.
 #pragma once
 
 #include <cstdint>

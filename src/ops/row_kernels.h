@@ -1,5 +1,5 @@
-// Element-wise work on one row, for one instruction set: what is worth more than a plain loop, because it
-// draws random numbers or needs an exponential. Each of row_kernels_{plain,avx2,avx512}.cc defines LACUNA_ISA
+// Element-wise operations on one row, for one instruction set: those for which a plain loop is slow, because they
+// draw random numbers or need an exponential. Each of row_kernels_{plain,avx2,avx512}.cc defines LACUNA_ISA
 // and includes this file once. Everything below the table lies in an unnamed namespace and calls nothing of
 // other headers, so that no inline function compiled for one instruction set can stand in for another's at
 // link time.

@@ -9,16 +9,16 @@
 
 namespace lacuna {
 
-// Prepared coordinates lie within ±this. They are about 1, so nothing sane is touched; the square of what is much larger
-// is no 32-bit number, and an item with such a value would be scored like one without views.
+// Prepared coordinates lie within ±this. They are about 1, so no reasonable value is changed. Squares of much larger
+// ones exceed f32, and an item with such a value would be scored like one without views.
 constexpr float kMostPrepared = 1e15f;
 inline void keep_within(std::span<float> values, float most) {  // NaN stays NaN
   for (float& x : values) x = std::clamp(x, -most, most);
 }
 
-// A table (n, d) whose rows are read by their numbers. Where they lie as a file has them, row i is row where[i] of it and
-// becomes (x - shift) * scale while it is read, within ±kMostPrepared, or [0, 1] where it is clamped; a device has rows
-// that need neither.
+// A table (n, d) whose rows are read by their numbers. If they lie in a file of raw data, row i is row where[i] of it
+// and becomes (x - shift) * scale while it is read, within ±kMostPrepared, or [0, 1] if it is clamped; rows on a device
+// need neither.
 struct RowSource {
   MatrixView<const float> table;
   std::span<const std::uint32_t> where = {};      // empty: row i is at i

@@ -39,7 +39,7 @@ void store_tile(void* to, std::size_t stride) {
   for (std::size_t r = 0; r < 16; ++r)
     std::memcpy(static_cast<char*>(to) + r * stride * 4, tile_registers[kTile].words[r], 64);
 }
-// The order of the sums within an instruction is the CPU's affair; this one is as good as any.
+// The order of the sums within an instruction is up to the CPU; this one is as good as any.
 template <int kSum, int kLeft, int kRight>
 void dot_tiles() {
   const auto low = [](__m512i words) { return _mm512_castsi512_ps(_mm512_slli_epi32(words, 16)); };
@@ -82,7 +82,7 @@ template <int kTile>
 [[gnu::always_inline]] inline void load_tile(const void* from, std::size_t stride) {
   asm volatile("tileloadd (%0,%1,1), %%tmm%c2" ::"r"(from), "r"(stride * 4), "i"(kTile) : "memory");
 }
-// The same, but the memory gets no place in the first cache, where it would drive out what is used again.
+// The same, but the memory is not kept in the first-level cache, where it would evict what is used again.
 template <int kTile>
 [[gnu::always_inline]] inline void load_passing_tile(const void* from, std::size_t stride) {
   asm volatile("tileloaddt1 (%0,%1,1), %%tmm%c2" ::"r"(from), "r"(stride * 4), "i"(kTile) : "memory");
