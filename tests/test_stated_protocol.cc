@@ -325,6 +325,22 @@ TEST_F(StatedProtocol, MethodsThatLearnedFromTheValidationRowsAreNamed) {
   EXPECT_EQ(json::parse(ended.out).at("all_rows"), "linear");
 }
 
+TEST_F(StatedProtocol, AnAblationHasThePartsThatItsRowsName) {
+  const std::vector<std::string> small = {"--set", "epochs=1", "--set", "width=0.05", "--dry-run"};
+  const auto ablation = [&](std::vector<std::string> flags) {
+    flags.insert(flags.begin(), {"bench", "ablation", "--data", folder_ / "tiny.npz", "--repeats", "1",
+                                 "--out", folder_ / "a"});
+    flags.insert(flags.end(), small.begin(), small.end());
+    return run(flags);
+  };
+  EXPECT_EQ(ablation({}).code, 0);
+  const Ended plain = ablation({"--methods", "lacuna"});
+  EXPECT_EQ(plain.code, 2) << plain.err;
+  EXPECT_TRUE(says(plain.err, "lacuna has alpha = 0, beta = 0")) << plain.err;
+  EXPECT_EQ(ablation({"--methods", "lacuna", "--set", "alpha=.01", "--set", "beta=1e-4"}).code, 0);
+  EXPECT_TRUE(says(ablation({"--set", "mask-rate=0"}).err, "mtd:authors has mask-rate = 0"));
+}
+
 TEST_F(StatedProtocol, AQuickRunSaysWhatItChanged) {
   PaperOptions options;
   options.bench.data = {folder_ / "tiny.npz"};

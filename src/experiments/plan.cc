@@ -134,7 +134,20 @@ class Planner {
   void ablation() {
     for (std::size_t d = 0; d < data_.size(); ++d)
       for (const auto& method : methods_)
-        for (const auto& row : ablation_rows()) add(d, method, row.settings, mask_, {{"row", row.name}});
+        for (const auto& row : ablation_rows()) {
+          add(d, method, row.settings, mask_, {{"row", row.name}});
+          if (std::string_view(row.name) == "MTD") refuse_missing_parts(plan.cells.back().spec);
+        }
+  }
+  // The row with all parts has them: without one, other rows would be named after what they do not contain.
+  void refuse_missing_parts(const CellSpec& complete) const {
+    const json used = resolved_options(complete);
+    std::vector<std::string> off;
+    for (const char* part : {"alpha", "beta", "gamma", "mask-rate"})
+      if (used.value(part, 0.) == 0) off.push_back(part);
+    if (!off.empty())
+      fail(Exit::usage, "bench ablation removes parts one by one, and {} has {} = 0; give --set {}.{}=VALUE",
+           complete.method.text(), join(off, " = 0, "), complete.method.name, off.front());
   }
   void sensitivity() {
     const auto text = [](double value) { return fmt::format("{}", value); };
