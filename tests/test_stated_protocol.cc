@@ -325,6 +325,28 @@ TEST_F(StatedProtocol, MethodsThatLearnedFromTheValidationRowsAreNamed) {
   EXPECT_EQ(json::parse(ended.out).at("all_rows"), "linear");
 }
 
+TEST_F(StatedProtocol, MethodsWhoseSettingsWereSearchedAreNamed) {
+  const std::string words = "among at most 2 in each cell (--tune): ";
+  const Published plain = publish("table", "tiny.npz", "plain"),
+                  tuned = publish("table", "tiny.npz", "tuned", {"--tune", "2", "--tune-methods", "linear"});
+  for (const auto form : {&Published::page, &Published::md, &Published::tex, &Published::stacked}) {
+    EXPECT_FALSE(says(plain.*form, "in each cell")) << plain.*form;
+    EXPECT_TRUE(says(tuned.*form, words + "linear.")) << tuned.*form;
+  }
+  EXPECT_TRUE(says(tuned.csv, "tuned")) << tuned.csv;
+  const Ended ended = run(
+      bench("table", "tiny.npz", "tuned", {"--tune", "2", "--tune-methods", "linear", "--json", "--resume"}));
+  EXPECT_EQ(json::parse(ended.out).at("tuned"), "linear");
+}
+
+TEST_F(StatedProtocol, ASearchForSettingsWithoutEffectIsRefused) {
+  refused(bench("table", "tiny.npz", "r", {"--tune", "3"}),
+          "--tune 3 has no effect");  // linear needs --tune-methods
+  refused(bench("table", "tiny.npz", "r", {"--tune", "3", "--tune-methods", "prior"}),
+          "--tune 3 has no effect");
+  refused(bench("table", "tiny.npz", "r", {"--tune-methods", "linear"}), "--tune-methods has no effect");
+}
+
 TEST_F(StatedProtocol, AnAblationHasThePartsThatItsRowsName) {
   const std::vector<std::string> small = {"--set", "epochs=1", "--set", "width=0.05", "--dry-run"};
   const auto ablation = [&](std::vector<std::string> flags) {

@@ -143,7 +143,7 @@ nlohmann::json results_json(const ExperimentResults& results, const BenchOutcome
     if (results.header.contains(key)) document[key] = results.header[key];
   document["seed"] = results.header.at("mask").value("seed", std::uint64_t{1});
   for (const auto& [key, value] : results.origin())
-    if (key == "version" || key == "all_rows") document[key] = value;
+    if (!document.contains(key)) document[key] = value;
   for (const auto& data : results.data)
     document["data"].push_back({{"name", data.name},
                                 {"hash", data.hash},

@@ -59,9 +59,11 @@ struct ExperimentResults {
   std::vector<GapFacts> all_gaps() const;
   Protocol protocol() const { return protocol_from_name(header.value("protocol", "strict")); }
   // How the figures came about: {"protocol", "strict"}, {"seed", "1"}, {"version", "0.9.0"}; and as a sentence.
-  // With {"all_rows", "MTD, CDMM"} where these methods learned from the validation rows as well.
+  // With {"tuned", "CDMM"} where --tune chose settings of these methods, with {"all_rows", "MTD, CDMM"} where these
+  // learned from the validation rows as well.
   std::vector<std::pair<std::string, std::string>> origin() const;
   std::string origin_words() const;
+  std::vector<std::string> tuned() const;  // titles, in the order of the table
   std::vector<std::string> refitted() const;
   // The method that the report looks at most closely: MTD where it takes part (the preset named first), else
   // our own, else the first that is ranked.
