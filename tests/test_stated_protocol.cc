@@ -363,6 +363,15 @@ TEST_F(StatedProtocol, AnAblationHasThePartsThatItsRowsName) {
   EXPECT_TRUE(says(ablation({"--set", "mask-rate=0"}).err, "mtd:authors has mask-rate = 0"));
 }
 
+TEST_F(StatedProtocol, AStudyOfSharesSaysThatTheyVary) {
+  const Ended ended = run(bench("missing", "tiny.npz", "m", {"--rates", "0,.3"}));
+  EXPECT_EQ(ended.code, 0) << ended.err;
+  EXPECT_TRUE(says(ended.out, "labels missing where the shares do not vary.")) << ended.out;
+  EXPECT_TRUE(says(ended.out, "† is not ranked")) << ended.out;
+  ASSERT_EQ(run({"report", folder_ / "m"}).code, 0);
+  EXPECT_TRUE(says(read_text(folder_ / "m/report.html"), "One of these shares varies"));
+}
+
 TEST_F(StatedProtocol, AQuickRunSaysWhatItChanged) {
   PaperOptions options;
   options.bench.data = {folder_ / "tiny.npz"};

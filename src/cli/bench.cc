@@ -122,8 +122,9 @@ void print_results(const ExperimentResults& results) {
     std::fputs((table.text() + "\n").c_str(), stdout);
   }
   if (repetitions > 1) fmt::print("± is the {} over up to {} repetitions.\n", kDeviationWords, repetitions);
-  if (results.kind != "missing")  // whose rows say their own
-    for (const auto& data : results.data) fmt::print("{}: {}.\n", data.name, results.gaps(data));
+  if (std::ranges::any_of(results.methods, [](const MethodInfo& method) { return !method.ranked; }))
+    fmt::print("† is not ranked: the floor, standard baselines, or the default network.\n");
+  for (const auto& data : results.data) fmt::print("{}: {}.\n", data.name, results.gaps(data));
   fmt::print("{}\n", results.origin_words());
 }
 
