@@ -325,6 +325,53 @@ TEST_F(StatedProtocol, MethodsThatLearnedFromTheValidationRowsAreNamed) {
   EXPECT_EQ(json::parse(ended.out).at("all_rows"), "linear");
 }
 
+TEST_F(StatedProtocol, MethodsWhoseSettingsWereSearchedAreNamed) {
+  const std::string words = "among at most 2 in each cell (--tune): ";
+  const Published plain = publish("table", "tiny.npz", "plain"),
+                  tuned = publish("table", "tiny.npz", "tuned", {"--tune", "2", "--tune-methods", "linear"});
+  for (const auto form : {&Published::page, &Published::md, &Published::tex, &Published::stacked}) {
+    EXPECT_FALSE(says(plain.*form, "in each cell")) << plain.*form;
+    EXPECT_TRUE(says(tuned.*form, words + "linear.")) << tuned.*form;
+  }
+  EXPECT_TRUE(says(tuned.csv, "tuned")) << tuned.csv;
+  const Ended ended = run(
+      bench("table", "tiny.npz", "tuned", {"--tune", "2", "--tune-methods", "linear", "--json", "--resume"}));
+  EXPECT_EQ(json::parse(ended.out).at("tuned"), "linear");
+}
+
+TEST_F(StatedProtocol, ASearchForSettingsWithoutEffectIsRefused) {
+  refused(bench("table", "tiny.npz", "r", {"--tune", "3"}),
+          "--tune 3 has no effect");  // linear needs --tune-methods
+  refused(bench("table", "tiny.npz", "r", {"--tune", "3", "--tune-methods", "prior"}),
+          "--tune 3 has no effect");
+  refused(bench("table", "tiny.npz", "r", {"--tune-methods", "linear"}), "--tune-methods has no effect");
+}
+
+TEST_F(StatedProtocol, AnAblationHasThePartsThatItsRowsName) {
+  const std::vector<std::string> small = {"--set", "epochs=1", "--set", "width=0.05", "--dry-run"};
+  const auto ablation = [&](std::vector<std::string> flags) {
+    flags.insert(flags.begin(), {"bench", "ablation", "--data", folder_ / "tiny.npz", "--repeats", "1",
+                                 "--out", folder_ / "a"});
+    flags.insert(flags.end(), small.begin(), small.end());
+    return run(flags);
+  };
+  EXPECT_EQ(ablation({}).code, 0);
+  const Ended plain = ablation({"--methods", "lacuna"});
+  EXPECT_EQ(plain.code, 2) << plain.err;
+  EXPECT_TRUE(says(plain.err, "lacuna has alpha = 0, beta = 0")) << plain.err;
+  EXPECT_EQ(ablation({"--methods", "lacuna", "--set", "alpha=.01", "--set", "beta=1e-4"}).code, 0);
+  EXPECT_TRUE(says(ablation({"--set", "mask-rate=0"}).err, "mtd:authors has mask-rate = 0"));
+}
+
+TEST_F(StatedProtocol, AStudyOfSharesSaysThatTheyVary) {
+  const Ended ended = run(bench("missing", "tiny.npz", "m", {"--rates", "0,.3"}));
+  EXPECT_EQ(ended.code, 0) << ended.err;
+  EXPECT_TRUE(says(ended.out, "labels missing where the shares do not vary.")) << ended.out;
+  EXPECT_TRUE(says(ended.out, "† is not ranked")) << ended.out;
+  ASSERT_EQ(run({"report", folder_ / "m"}).code, 0);
+  EXPECT_TRUE(says(read_text(folder_ / "m/report.html"), "One of these shares varies"));
+}
+
 TEST_F(StatedProtocol, AQuickRunSaysWhatItChanged) {
   PaperOptions options;
   options.bench.data = {folder_ / "tiny.npz"};

@@ -122,8 +122,9 @@ void print_results(const ExperimentResults& results) {
     std::fputs((table.text() + "\n").c_str(), stdout);
   }
   if (repetitions > 1) fmt::print("± is the {} over up to {} repetitions.\n", kDeviationWords, repetitions);
-  if (results.kind != "missing")  // whose rows say their own
-    for (const auto& data : results.data) fmt::print("{}: {}.\n", data.name, results.gaps(data));
+  if (std::ranges::any_of(results.methods, [](const MethodInfo& method) { return !method.ranked; }))
+    fmt::print("† is not ranked: the floor, standard baselines, or the default network.\n");
+  for (const auto& data : results.data) fmt::print("{}: {}.\n", data.name, results.gaps(data));
   fmt::print("{}\n", results.origin_words());
 }
 
@@ -143,7 +144,7 @@ nlohmann::json results_json(const ExperimentResults& results, const BenchOutcome
     if (results.header.contains(key)) document[key] = results.header[key];
   document["seed"] = results.header.at("mask").value("seed", std::uint64_t{1});
   for (const auto& [key, value] : results.origin())
-    if (key == "version" || key == "all_rows") document[key] = value;
+    if (!document.contains(key)) document[key] = value;
   for (const auto& data : results.data)
     document["data"].push_back({{"name", data.name},
                                 {"hash", data.hash},

@@ -183,6 +183,15 @@ std::string draw_words(const json& header, bool hides_views) {
   return join(parts, ", ");
 }
 
+namespace {
+
+// bench missing: what was measured is the repetitions without such a change.
+bool varies_shares(const json& header) {
+  return header.value("kind", "") == "missing";
+}
+
+}  // namespace
+
 std::string gap_words(std::span<const GapFacts> sets, const json& header) {
   std::string text;
   if (!in_any(sets, &GapFacts::added)) {
@@ -196,6 +205,7 @@ std::string gap_words(std::span<const GapFacts> sets, const json& header) {
     if (own_gaps(sets)) text += fmt::format(" (the data themselves lack {})", own_words(sets));
     if (training) text += ", validation and test rows with all the views that they have";
   }
+  if (varies_shares(header)) text += " where the shares do not vary";
   if (const std::string draw = draw_words(header, most_of(sets, &GapFacts::hidden_views) > 0); !draw.empty())
     text += ", " + draw;
   if (most_of(sets, &GapFacts::bare_test_rows) > 0) text += ", " + bare_words(sets);
@@ -258,6 +268,8 @@ std::string protocol_sentences(std::span<const GapFacts> sets, const json& heade
                                percent(mask.value("train", .7)), percent(mask.value("val", .15))));
   } else {
     text.push_back(hiding_sentence(sets, mask));
+    if (varies_shares(header))
+      text.push_back("One of these shares varies, or one view is left out and no other is hidden.");
     if (mask_text(mask, "scope", "all") == "part" && most_of(sets, &GapFacts::hidden_views) > 0)
       text.push_back("The views' rates are exact inside each part of the rows.");
     text.push_back(split_sentence(mask));

@@ -12,6 +12,7 @@
 #include "experiments/gap_facts.h"
 #include "experiments/given_settings.h"
 #include "experiments/published.h"
+#include "experiments/search.h"
 #include "experiments/settings_file.h"
 
 namespace lacuna {
@@ -47,7 +48,9 @@ class Planner {
     set_ = joined_settings(options.set);
     check_settings(methods_, set_);
     file_ = SettingsFile::read(options.settings);
-    for (const auto& name : options.tune_methods) tuned_.push_back(MethodChoice::parse(name));
+    for (const auto& name : options.tune_methods)
+      if (const auto method = MethodChoice::parse(name); !own_axes(Model(method.name)).empty())
+        tuned_.push_back(method);
     if (options.folds.empty() && options.mask.missing_labels >= 1)
       fail(Exit::usage, "--missing-labels 1 leaves no known label to learn from; give less than 1");
     if (!options.folds.empty() && options.data.size() > 1)
@@ -134,7 +137,20 @@ class Planner {
   void ablation() {
     for (std::size_t d = 0; d < data_.size(); ++d)
       for (const auto& method : methods_)
-        for (const auto& row : ablation_rows()) add(d, method, row.settings, mask_, {{"row", row.name}});
+        for (const auto& row : ablation_rows()) {
+          add(d, method, row.settings, mask_, {{"row", row.name}});
+          if (std::string_view(row.name) == "MTD") refuse_missing_parts(plan.cells.back().spec);
+        }
+  }
+  // The row with all parts has them: without one, other rows would be named after what they do not contain.
+  void refuse_missing_parts(const CellSpec& complete) const {
+    const json used = resolved_options(complete);
+    std::vector<std::string> off;
+    for (const char* part : {"alpha", "beta", "gamma", "mask-rate"})
+      if (used.value(part, 0.) == 0) off.push_back(part);
+    if (!off.empty())
+      fail(Exit::usage, "bench ablation removes parts one by one, and {} has {} = 0; give --set {}.{}=VALUE",
+           complete.method.text(), join(off, " = 0, "), complete.method.name, off.front());
   }
   void sensitivity() {
     const auto text = [](double value) { return fmt::format("{}", value); };
@@ -180,6 +196,13 @@ class Planner {
 
   void finish(const std::string& command) {
     if (plan.cells.empty()) fail(Exit::usage, "there is nothing to run");
+    if (options_.tune > 0 &&
+        std::ranges::none_of(plan.cells, [](const auto& cell) { return cell.spec.tune > 0; }))
+      fail(Exit::usage, "--tune {} has no effect: {}", options_.tune,
+           plan.experiment == Experiment::similarity
+               ? std::string("bench similarity trains with the settings that are given")
+               : fmt::format("none of the chosen methods is among --tune-methods {} with settings to try",
+                             join(options_.tune_methods, ",")));
     json data = json::array(), methods = json::array(), cells = json::array();
     for (std::size_t d = 0; d < data_.size(); ++d) {
       const Shelf::Book& book = shelf_.data(data_[d]);

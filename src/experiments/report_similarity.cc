@@ -53,8 +53,8 @@ ResultTable similarity_table(const ExperimentResults& results, const DataInfo& d
   table.caption =
       fmt::format("{}, {}, {}: mean cosines between channels over all test items of repetition {}.",
                   data.name, results.gaps(data), method.title, cells[0]->fold + 1);
-  table.header = {"epoch", "shared with shared", "own with own", "shared with proprietary, same view",
-                  "shared with proprietary, other views"};
+  table.header = {"epoch", "shared with shared", "proprietary with proprietary",
+                  "shared with proprietary, same view", "shared with proprietary, other views"};
   for (const auto& epoch : found.at("epochs")) {
     std::array<double, 4> sum{}, count{};
     for (std::size_t a = 0; a < 2 * views; ++a)

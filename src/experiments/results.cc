@@ -98,29 +98,49 @@ std::vector<std::pair<std::string, std::string>> ExperimentResults::origin() con
       {"protocol", protocol_name(protocol())},
       {"seed", std::to_string(header.at("mask").value("seed", std::uint64_t{1}))},
       {"version", join({versions.begin(), versions.end()}, ", ")}};
+  if (const auto titles = tuned(); !titles.empty()) facts.emplace_back("tuned", join(titles, ", "));
   if (const auto titles = refitted(); !titles.empty()) facts.emplace_back("all_rows", join(titles, ", "));
   return facts;
 }
 
-// Titles of the methods whose cells say so, in the order of the table.
-std::vector<std::string> ExperimentResults::refitted() const {
+namespace {
+
+// Titles of the methods that have a finished cell for which this holds.
+template <class Holds>
+std::vector<std::string> titles_where(const ExperimentResults& results, Holds holds) {
   std::vector<std::string> titles;
-  for (const auto& method : methods)
-    if (std::ranges::any_of(cells, [&](const ResultCell& cell) {
-          return cell.method == method.key && cell.result.is_object() &&
-                 cell.result.value("rows", json::object()).contains("refit");
+  for (const auto& method : results.methods)
+    if (std::ranges::any_of(results.cells, [&](const ResultCell& cell) {
+          return cell.method == method.key && cell.result.is_object() && holds(cell.result);
         }))
       titles.push_back(method.title);
   return titles;
+}
+
+}  // namespace
+
+std::vector<std::string> ExperimentResults::tuned() const {
+  return titles_where(*this, [](const json& result) { return result.contains("tuning"); });
+}
+
+std::vector<std::string> ExperimentResults::refitted() const {
+  return titles_where(
+      *this, [](const json& result) { return result.value("rows", json::object()).contains("refit"); });
 }
 
 std::string ExperimentResults::origin_words() const {
   const auto facts = origin();
   std::string words = fmt::format("Protocol {}{}, seed {}, Lacuna {}.", facts[0].second,
                                   protocol_remark(protocol()), facts[1].second, facts[2].second);
+  const auto who = [&](const std::vector<std::string>& titles) {
+    return titles.size() == methods.size() ? "all methods" : join(titles, ", ");
+  };
+  if (const auto titles = tuned(); !titles.empty())
+    words +=
+        fmt::format(" Settings chosen on the validation rows, among at most {} in each cell (--tune): {}.",
+                    header.value("tune", std::int64_t{0}), who(titles));
   if (const auto titles = refitted(); !titles.empty())
-    words += fmt::format(" Learned in the end from the validation rows as well (all-rows): {}.",
-                         titles.size() == methods.size() ? "all methods" : join(titles, ", "));
+    words += fmt::format(" Learned in the end from the validation rows as well (all-rows): {}.", who(titles));
   return words;
 }
 

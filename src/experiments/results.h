@@ -58,9 +58,11 @@ struct ExperimentResults {
   std::vector<GapFacts> all_gaps() const;
   Protocol protocol() const { return protocol_from_name(header.value("protocol", "strict")); }
   // The origin of the figures: {"protocol", "strict"}, {"seed", "1"}, {"version", "0.9.0"}; and as a sentence. Also
-  // {"all_rows", "MTD, CDMM"} if these methods learned from the validation rows as well.
+  // {"tuned", "CDMM"} if --tune chose settings of these methods, and {"all_rows", "MTD, CDMM"} if these learned from
+  // the validation rows as well.
   std::vector<std::pair<std::string, std::string>> origin() const;
   std::string origin_words() const;
+  std::vector<std::string> tuned() const;  // titles, in the order of the table
   std::vector<std::string> refitted() const;
   // The method that the report compares with all others: MTD if it takes part (the preset named first), else our
   // own, else the first ranked one.

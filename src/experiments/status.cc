@@ -192,7 +192,8 @@ std::string GridStatus::text() const {
                         running.empty() ? "for one process, and none is working"
                                         : fmt::format("with {} working", running.size()));
   if (untimed > 0)
-    text += fmt::format("{} {} cells of methods not timed yet", seconds_left > 0 ? " and" : ";", untimed);
+    text += fmt::format("{} {} {} of methods not timed yet", seconds_left > 0 ? " and" : ";", untimed,
+                        untimed == 1 ? "cell" : "cells");
   return text + "\n";
 }
 

@@ -33,7 +33,8 @@ std::string BenchProgress::text() const {
   if (elsewhere > 0) line += fmt::format(", {} more running", elsewhere);
   if (seconds_left > 0) line += fmt::format(", about {} left", duration_text(seconds_left));
   if (untimed > 0)
-    line += fmt::format("{} {} cells of methods not timed yet", seconds_left > 0 ? " and" : ",", untimed);
+    line += fmt::format("{} {} {} of methods not timed yet", seconds_left > 0 ? " and" : ",", untimed,
+                        untimed == 1 ? "cell" : "cells");
   return line + "; " + note;
 }
 
