@@ -337,6 +337,14 @@ TEST_F(SmallFiles, ArraysOfNpzAreUsedOrNamed) {
   expect_part(refused(folder_ / "d.npz"), "neither a view");
 }
 
+// As np.save writes the index of a data frame.
+TEST_F(SmallFiles, ArraysOfObjectsAreRefusedWithTheRemedy) {
+  put("o.npy", std::string("\x93NUMPY\1\0\x46\0", 10) +
+                   "{'descr': '|O', 'fortran_order': False, 'shape': (1,), }             \n" +
+                   std::string(8, 'x'));
+  expect_part(refused(folder_ / "o.npy"), "Python objects, which are never read; save plain arrays: .astype");
+}
+
 TEST_F(SmallFiles, RowsOfNothingButNanAreMissing) {
   Matrix<float> x(2, 2);
   x(0, 0) = x(0, 1) = NAN;

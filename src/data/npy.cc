@@ -67,8 +67,12 @@ Header parse_header(Bytes bytes, const std::string& where) {
     const auto [end, error] = std::from_chars(type.data() + 2, type.data() + type.size(), header.item);
     if (error != std::errc() || end != type.data() + type.size()) header.kind = 0;
   }
-  if (header.kind == 'O')
-    fail(Exit::data, "{}: contains pickled Python objects, which are never read; save plain arrays", where);
+  if (type.ends_with('O'))
+    fail(Exit::data,
+         "{}: contains pickled Python objects, which are never read; save plain arrays: .astype(str) for "
+         "names, "
+         ".astype(float) for numbers",
+         where);
   if (header.kind == 0 || std::string_view("fiubUS").find(header.kind) == std::string_view::npos)
     fail(Exit::data, "{}: element type '{}' is not supported", where, utf8_or_latin1(type));
 
