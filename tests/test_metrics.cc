@@ -10,6 +10,7 @@
 #include "base/random.h"
 #include "base/threads.h"
 #include "checks.h"
+#include "data/bootstrap.h"
 #include "data/dataset.h"
 #include "data/metrics.h"
 #include "metrics_reference.h"
@@ -243,6 +244,27 @@ TEST(Metrics, RefusesOtherShapesWithBothNumbers) {
       message_of([] { evaluate(Matrix<float>(3, 4), Matrix<std::int8_t>(3, 5)); }, Exit::mismatch);
   EXPECT_NE(text.find("3 x 4"), std::string::npos) << text;
   EXPECT_NE(text.find("3 x 5"), std::string::npos) << text;
+}
+
+// Five frequent labels that are always found and a hundred that occur once and never are: a resample lacks a third of
+// the rare ones.
+TEST(Metrics, MacroFiguresLieWithinTheirIntervals) {
+  constexpr std::size_t kRows = 100, kLabels = 105;
+  Matrix<float> scores(kRows, kLabels);
+  Matrix<std::int8_t> truth(kRows, kLabels);
+  Matrix<std::uint8_t> decided(kRows, kLabels);
+  for (std::size_t i = 0; i < kRows; ++i)
+    for (std::size_t j = 0; j < kLabels; ++j) {
+      truth(i, j) = j < 5 ? (i + j) % 2 : i + 5 == j;
+      decided(i, j) = j < 5 && truth(i, j) == 1;
+      scores(i, j) = decided(i, j) ? 1.f : static_cast<float>((i * 37 + j) % 100) / 200;
+    }
+  const std::vector<double> values = evaluate(scores, truth, decided).values();
+  const MetricIntervals bootstrap = bootstrap_metrics(scores, truth, decided);
+  for (std::size_t k = 0; k < values.size(); ++k) {
+    EXPECT_LE(bootstrap.intervals[k].low, values[k] + 1e-12) << metric_names()[k];
+    EXPECT_GE(bootstrap.intervals[k].high, values[k] - 1e-12) << metric_names()[k];
+  }
 }
 
 TEST(Metrics, Names) {

@@ -47,6 +47,7 @@ MetricIntervals bootstrap_metrics(MatrixView<const float> scores, MatrixView<con
   // 200 resamples, fewer where there are so many entries that the interval is narrow anyway.
   result.resamples = std::clamp<std::size_t>(400'000'000 / std::max<std::size_t>(1, n * c), 40, 200);
   std::vector<std::vector<double>> draws(names);
+  const std::vector<LabelMetrics> labels = evaluate_labels(scores, truth, decided);
   Matrix<float> s(n, c);
   Matrix<std::int8_t> y(n, c);
   Matrix<std::uint8_t> d(n, c);
@@ -57,7 +58,7 @@ MetricIntervals bootstrap_metrics(MatrixView<const float> scores, MatrixView<con
       std::ranges::copy(truth.row(rows[i]), y.row(i).begin());
       std::ranges::copy(decided.row(rows[i]), d.row(i).begin());
     }
-    const auto values = evaluate(s, y, d).values();
+    const auto values = evaluate(s, y, d, .5, labels).values();
     for (std::size_t k = 0; k < names; ++k) draws[k].push_back(values[k]);
   }
   for (auto& values : draws) result.intervals.push_back(percentile_interval(std::move(values), result.level));

@@ -146,6 +146,16 @@ struct Column {
   }
 };
 
+struct MeanOfDefined {
+  double sum = 0, count = 0;
+
+  void add(double x, double otherwise) {
+    if (std::isnan(x)) x = otherwise;
+    if (!std::isnan(x)) sum += x, ++count;
+  }
+  double value() const { return ratio(sum, count); }
+};
+
 // Average precision over the thresholds that are scores of positives (equal scores enter together), and AUC
 // (a tie is half a pair).
 void rank_column(const Placing<std::uint32_t>& placing, Column& column) {
@@ -301,7 +311,8 @@ double Metrics::by_name(const std::string& name) const {
 }
 
 Metrics evaluate(MatrixView<const float> scores, MatrixView<const std::int8_t> truth,
-                 MatrixView<const std::uint8_t> decided, double threshold) {
+                 MatrixView<const std::uint8_t> decided, double threshold,
+                 std::span<const LabelMetrics> otherwise) {
   check_shapes(scores, truth, decided);
   Metrics metrics;
   std::vector<std::uint64_t> positives_at, known_at;
@@ -313,17 +324,20 @@ Metrics evaluate(MatrixView<const float> scores, MatrixView<const std::int8_t> t
   metrics.cov = within_one(1 - ratio(rows.coverage, n));
   metrics.auc = adapted_auc(positives_at, known_at);
 
-  double known = 0, tp = 0, wrong = 0, auc = 0, auc_labels = 0, f1 = 0, f1_labels = 0;
-  for (const Column& column : sum_columns(scores, truth, decided, threshold)) {
+  double known = 0, tp = 0, wrong = 0;
+  MeanOfDefined auc, f1;
+  const std::vector<Column> columns = sum_columns(scores, truth, decided, threshold);
+  for (std::size_t j = 0; j < columns.size(); ++j) {
+    const Column& column = columns[j];
     known += static_cast<double>(column.known);
     tp += static_cast<double>(column.tp);
     wrong += static_cast<double>(column.fp + column.fn);
-    if (!std::isnan(column.auc)) auc += column.auc, ++auc_labels;
-    if (column.positives > 0) f1 += column.f1(), ++f1_labels;
+    auc.add(column.auc, otherwise.empty() ? kNaN : otherwise[j].auc);
+    f1.add(column.f1(), otherwise.empty() ? kNaN : otherwise[j].f1);
   }
   metrics.hl = 1 - ratio(wrong, known);
-  metrics.macro_auc = ratio(auc, auc_labels);
-  metrics.macro_f1 = ratio(f1, f1_labels);
+  metrics.macro_auc = auc.value();
+  metrics.macro_f1 = f1.value();
   metrics.micro_f1 = ratio(2 * tp, 2 * tp + wrong);
   if (scores.cols == 1) rank_items(scores, truth, metrics);
   return metrics;

@@ -31,19 +31,22 @@ std::span<const MetricDefinition> metric_definitions();
 const std::vector<std::string>& metric_names();
 nlohmann::json metrics_json(const Metrics& metrics);  // {"AP": ..., ...}; an undefined one is null
 
+struct LabelMetrics {
+  std::uint64_t positives = 0, known = 0;
+  double ap = 0, auc = 0, f1 = 0;  // NaN where undefined (no positive, or no negative)
+};
+
 // scores (n, c): larger = more relevant. truth (n, c): 1, 0, kUnknown. decided (n, c), 0 or 1: predicted positive in HL
-// and F1; empty: scores > threshold.
+// and F1; empty: scores > threshold. otherwise: per label what macro-AUC and macro-F1 count where these rows do not
+// define it; empty: such a label is left out.
 Metrics evaluate(MatrixView<const float> scores, MatrixView<const std::int8_t> truth,
-                 MatrixView<const std::uint8_t> decided = {}, double threshold = .5);
+                 MatrixView<const std::uint8_t> decided = {}, double threshold = .5,
+                 std::span<const LabelMetrics> otherwise = {});
 
 // The average precision of each row; their mean is AP. NaN if no label of the row is known.
 std::vector<double> row_average_precisions(MatrixView<const float> scores,
                                            MatrixView<const std::int8_t> truth);
 
-struct LabelMetrics {
-  std::uint64_t positives = 0, known = 0;
-  double ap = 0, auc = 0, f1 = 0;  // NaN where undefined (no positive, or no negative)
-};
 std::vector<LabelMetrics> evaluate_labels(MatrixView<const float> scores, MatrixView<const std::int8_t> truth,
                                           MatrixView<const std::uint8_t> decided = {}, double threshold = .5);
 
