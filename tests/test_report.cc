@@ -451,6 +451,16 @@ ModelReport full_model_report() {
                                           {"ap_loss", .02},
                                           {"ap_loss_interval", {-.01, .05}},
                                           {"labels", labels}});
+  report.choice = {{"members",
+                    {{{"member", "lacuna"}, {"weight", 0.}, {"AP", .81}, {"left_out", "adds too little"}},
+                     {{"member", std::string(90, 'c')}, {"weight", 1.}, {"AP", .84}},
+                     {{"member", "lvsl"}, {"left_out", "beyond the budget"}}}},
+                   {"judged_rows", 88},
+                   {"crossed", false},
+                   {"measure", "AP"},
+                   {"AP", .845},
+                   {"gain", .03},
+                   {"error", .02}};
   report.importance["patterns"] = {{{"views", {"b"}}, {"items", 12}, {"AP", .41}, {"AP_interval", {.3, .5}}}};
   return report;
 }
@@ -459,11 +469,27 @@ TEST(Report, AModelsPageSaysWhatItShould) {
   TemporaryDirectory directory;
   write_model_report(full_model_report(), directory / "m.html");
   const std::string page = read_text(directory / "m.html");
-  for (const char* part :
-       {"a view with a long name", "missing, training", "95 % interval", "0.550 to 0.650", "floor",
-        "average precision: how many of the labels ranked", "These rows also chose the epoch.", "One rule decides",
-        "kept: epoch 17", "the total as it is minimised", "threshold", "calibrated", "mean |Shapley value|",
-        "AP lost without it", "Accuracy by available views", "0.410 (0.300 to 0.500)"})
+  for (const char* part : {"a view with a long name",
+                           "missing, training",
+                           "95 % interval",
+                           "0.550 to 0.650",
+                           "floor",
+                           "average precision: how many of the labels ranked",
+                           "These rows also chose the epoch.",
+                           "One rule decides",
+                           "kept: epoch 17",
+                           "the total as it is minimised",
+                           "threshold",
+                           "calibrated",
+                           "mean |Shapley value|",
+                           "AP lost without it",
+                           "Accuracy by available views",
+                           "0.410 (0.300 to 0.500)",
+                           "judged on 88 rows with labels of both kinds that were held out",
+                           "adds too little",
+                           "beyond the budget",
+                           "AP 0.8450, +0.0300 ± 0.0200 over the first alone",
+                           "Metrics of the first candidate, which got no weight, on validation rows"})
     EXPECT_NE(page.find(part), std::string::npos) << part;
 }
 

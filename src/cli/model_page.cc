@@ -11,6 +11,7 @@
 #include "data/protocol.h"
 #include "experiments/details.h"
 #include "experiments/report.h"
+#include "methods/ensemble.h"
 #include "methods/view_summary.h"
 
 namespace lacuna::cli {
@@ -132,6 +133,7 @@ void write_model_page(const std::string& path, const TrainingFacts& facts, const
     page.views.push_back({learn.data->views[v].name, learn.data->views[v].columns(), missing_share(learn, v),
                           missing_share(val, v)});
   page.metrics_part = "validation";
+  page.choice = choice_of(model.method());
   page.history = document["history"];
   page.options = document["options"];
   if (!val.rows.empty()) describe_validation(model, learn, val, page);

@@ -116,11 +116,11 @@ void print_choice(const json& choice) {
   else if (rows.is_number() && rows < kFewestJudged)
     fmt::print("\ncandidates; {} rows are too few to judge them by, {} are needed\n", words(rows), kFewestJudged);
   else
-    fmt::print("\ncandidates, judged on {} rows{}: {} {} together, {} ± {} over the first alone\n",
-               words(rows),
+    fmt::print("\ncandidates, judged on {} rows{}{}: {} {} together, {} ± {} over the first alone\n", words(rows),
+               measure == "AP" ? " with labels of both kinds" : "",
                choice.value("crossed", false) ? " by fits that had not seen them" : " that were held out",
-               measure, number(choice.value(measure, json())), number(choice.value("gain", json()), "{:+.4f}"),
-               number(choice.value("error", json())));
+               measure, number(choice.value(measure, json())),
+               number(choice.value("gain", json()), "{:+.4f}"), number(choice.value("error", json())));
   TextTable table({"weight", measure + " alone", "member", "left out because"});
   for (const json& one : choice.value("members", json::array()))
     if (one.is_object())
@@ -187,7 +187,7 @@ void print_card(const json& card, const ShowFlags& flags) {
   const json& labels = card["labels"];
   fmt::print("\n{} labels; {}\n", labels.size(),
              card["aim"].is_null()
-                 ? std::string("no thresholds and no calibration: trained without validation rows")
+                 ? fmt::format("no thresholds and no calibration: {}", Calibration::kWhyEmpty)
                  : fmt::format("thresholds of raw scores for the aim {}, calibration p = sigmoid(slope x + "
                                "intercept), x the {}",
                                words(card["aim"]), card["probabilities"] == true ? "log-odds" : "score"));

@@ -37,6 +37,8 @@ struct ModelReport {
   std::string ceiling;        // a sentence on what AP and 1-OE can reach at most on these rows; may be empty
   std::string caution;        // what these rows were used for besides
   std::string decision;       // how scores became yes or no
+  nlohmann::json
+      choice;  // candidates, weights, reasons: choice_of() (methods/ensemble.h); null without candidates
   nlohmann::json history;     // [{"epoch", "seconds", "losses", "validation", "kept"}]
   nlohmann::json options;     // all settings
   nlohmann::json details;     // prediction_details()

@@ -8,6 +8,7 @@
 #include "base/text.h"
 #include "data/metrics.h"
 #include "experiments/report.h"
+#include "methods/blend.h"
 
 namespace lacuna {
 
@@ -92,15 +93,55 @@ void show_metrics(const ModelReport& report, ReportSink& sink) {
   }
   if (floor)
     table.notes.push_back(
-        "Floor: the same metric, by the same rule, when every item gets the label frequencies of the training "
+        "Floor: the same metric, by the same rule, when every item gets the label frequencies of the "
+        "training "
         "rows as its scores. A model that is no better has learned nothing from the views.");
   if (intervals) table.notes.push_back("Intervals: percentiles over resampled rows.");
   if (undefined)
     table.notes.push_back(
-        "A dash: the metric is undefined on these rows. 1-Cov is undefined where rows without a positive label "
+        "A dash: the metric is undefined on these rows. 1-Cov is undefined where rows without a positive "
+        "label "
         "outweigh the others; other metrics are where no known positive, or no known negative, allows them.");
   sink.table(table);
   page.definitions(words);
+}
+
+// The candidates of a preset that blends some of them. Their names are long, so the reason comes last.
+void show_choice(const json& choice, ReportSink& sink) {
+  const std::string measure = choice.value("measure", "AP");
+  const auto rows = choice.value("judged_rows", std::uint64_t{0});
+  ResultTable table;
+  table.name = "candidates";
+  const bool judged = rows >= kFewestJudged;
+  if (judged)
+    table.caption = fmt::format(
+        "The candidates, judged on {} rows{} {}.", rows, measure == "AP" ? " with labels of both kinds" : "",
+        choice.value("crossed", false) ? "by fits that had not seen them" : "that were held out");
+  else
+    table.caption = rows == 0
+                        ? "The candidates. No row was held out, so there was nothing to judge them by."
+                        : fmt::format("The candidates. {} rows are too few to judge them by, {} are needed.",
+                                      rows, kFewestJudged);
+  table.header = {"candidate", "weight", measure + " alone", "left out because"};
+  for (const json& one : choice.value("members", json::array()))
+    table.rows.push_back({one.value("member", ""), number_or_dash(one.value("weight", json()), 2),
+                          number_or_dash(one.value(measure, json()), 4), one.value("left_out", "")});
+  if (const json together = choice.value(measure, json()); judged && together.is_number())
+    table.notes.push_back(fmt::format("Together: {} {:.4f}, {:+.4f} ± {:.4f} over the first alone.", measure,
+                                      together.get<double>(), choice.value("gain", 0.),
+                                      choice.value("error", 0.)));
+  sink.page().section("Candidates");
+  sink.table(table);
+}
+
+// Whose course is drawn, where there are several.
+std::string drawn_fit(const ModelReport& report, bool members, bool views) {
+  if (report.choice.is_object()) {
+    const json first = report.choice.value("members", json::array({json::object()})).at(0);
+    return std::string(" of the first candidate") +
+           (first.value("weight", json()) == 0 ? ", which got no weight," : "");
+  }
+  return members ? " of the first member" : views ? " of the first view" : "";
 }
 
 void show_course(const ModelReport& report, ReportSink& sink) {
@@ -142,15 +183,15 @@ void show_course(const ModelReport& report, ReportSink& sink) {
     curves.guide = losses.guide = LinePlot::Guide{epoch, fmt::format("kept: epoch {:g}", epoch)};
     kept = " The dashed line is the epoch whose parameters were kept.";
   }
-  const std::string whose = members ? " of the first member" : views ? " of the first view" : "";
+  const std::string whose = drawn_fit(report, members, views);
   sink.page().section("Learning");
   sink.page().begin_gallery();
   if (!curves.series.empty())
-    sink.plot("validation", curves, fmt::format("Metrics on validation rows by epoch{}.{}", whose, kept));
+    sink.plot("validation", curves, fmt::format("Metrics{} on validation rows by epoch.{}", whose, kept));
   if (!losses.series.empty())
     sink.plot(
         "losses", losses,
-        fmt::format("Training losses by epoch{}: the total as it is minimised, its parts before weighting.{}",
+        fmt::format("Training losses{} by epoch: the total as it is minimised, its parts before weighting.{}",
                     whose, kept));
   sink.page().end_gallery();
 }
@@ -264,6 +305,7 @@ std::string model_report_text(const ModelReport& report) {
   page.definitions(report.facts);
   if (!report.views.empty()) show_views(report, sink);
   if (report.metrics.is_object() && !report.metrics.empty()) show_metrics(report, sink);
+  if (report.choice.is_object()) show_choice(report.choice, sink);
   if (report.history.is_array() && report.history.size() > 1) show_course(report, sink);
   if (report.importance.is_object()) show_importance(report.importance, sink);
   if (report.details.is_object()) {

@@ -361,8 +361,9 @@ void Ensemble::keep_chosen(const BlendChoice& choice, FitContext& context) {
                                kFewestJudged, choice.rows, name_of(spec_of(0), own), others));
   else
     context.remark(
-        fmt::format("chosen on {} rows that {}: {}; {} {:.4f} there, {:+.4f} ± {:.4f} over {} alone{}",
-                    choice.rows, all_crossed_ ? "no candidate learned from" : "were held out", join(used, ", "),
+        fmt::format("chosen on {} rows{} that {}: {}; {} {:.4f} there, {:+.4f} ± {:.4f} over {} alone{}",
+                    choice.rows, choice.by_order ? " with labels of both kinds" : "",
+                    all_crossed_ ? "no candidate learned from" : "were held out", join(used, ", "),
                     measure, choice.blended, choice.gain, choice.error, name_of(spec_of(0), own), others));
   std::vector<std::unique_ptr<Method>> members;
   std::vector<std::size_t> which;
