@@ -237,6 +237,7 @@ def hostile(folder):
     broken("twins", replace("obs/_index", np.array(["a", "b", "c", "b", "d", "e"], dtype=object)))
     broken("far_code", replace("obs/celltype/codes", np.array([9] * ROWS, np.int8)))
     broken("short_mask", replace("obs/maybe/mask", np.zeros(2, bool)))
+    AnnData(None, obs=observations(), obsm={"X_pca": values()}).write_h5ad(folder + "/no_x.h5ad")
     broken("no_rows", lambda f: [replace("obs/_index", np.zeros(0, "S1"))(f), replace("X", values()[:0])(f)])
     with open(folder + "/no_hdf5.h5ad", "wb") as f:
         f.write(b"PK\x03\x04 no HDF5 at all")

@@ -118,6 +118,12 @@ TEST(Columns, MissingAndUnknownOnesAreRefusedWithBothCounts) {
   for (const char* part : {"view 'rna'", "missing: 1 of the model's 5 columns ('gene2')",
                            "unknown to the model: 1 of its 5 columns ('gene_2')", "did you mean 'gene2'?"})
     EXPECT_TRUE(has(message, part)) << message;
+  Dataset more = data;  // a table that came with its ids under an unknown header
+  more.views[0].source_type = "text";
+  more.views[0].column_names.push_back("nummer");
+  more.views[0].features = Table<float>(Matrix<float>(more.rows, 6));
+  message = mismatch(model, more);
+  EXPECT_TRUE(has(message, "('nummer'); if they contain ids or labels, say so with --id-column")) << message;
   Dataset fewer = data;
   fewer.views[0] = shuffled(data.views[0], {0, 1, 2, 3});
   message = mismatch(model, fewer);

@@ -313,6 +313,7 @@ INSTANTIATE_TEST_SUITE_P(
         std::pair("twins", "rows 1 and 3 of 'obs' are both called 'b'"),
         std::pair("far_code", "the code 9 has no category; there are 3"),
         std::pair("short_mask", "the mask has 2 values, the column 6"), std::pair("no_rows", "has no rows"),
+        std::pair("no_x", "has no X; --views takes other matrices as views, here obsm/X_pca"),
         std::pair("no_hdf5", "is not an HDF5 file"), std::pair("cut", "cannot be opened as an HDF5 file")),
     [](const auto& one) { return std::string(one.param.first); });
 

@@ -1,4 +1,5 @@
 // Every reader on real files (the facts of their catalogue) and on small files written here, good and bad.
+#include <fmt/core.h>
 #include <gtest/gtest.h>
 #include <zlib.h>
 
@@ -335,6 +336,19 @@ TEST_F(SmallFiles, ArraysOfNpzAreUsedOrNamed) {
   expect_part(data.notes[0], "not read: 'id' (3 values of text), 'time' (3 values of float32)");
   write_npz(folder_ / "d.npz", {&arrays[3], 1});
   expect_part(refused(folder_ / "d.npz"), "neither a view");
+}
+
+TEST_F(SmallFiles, ThousandsSeparatorsAreNamed) {
+  for (const auto& [cell, plain] : {std::pair("1.234,5", "1234,5"),
+                                    {"-12.345.678", "-12345678"},
+                                    {"\"4,305.04\"", "4305.04"},
+                                    {"1 234", "1234"},
+                                    {"1'234.5", "1234.5"}}) {
+    const std::string message = refused(put("t.csv", fmt::format("a;b\n1;2\n1;{}\n", cell)));
+    expect_part(message, fmt::format("has thousands separators; write {}, and", plain));
+  }
+  for (const char* cell : {"2024-01-05", "01.05.2024", "10.0.0.1", "1,2,3", "12 Monkeys", "1.234,5 EUR", "-"})
+    expect_part(refused(put("t.csv", fmt::format("a;b\n1;2\n1;{}\n", cell))), "is not a number; if");
 }
 
 // As np.save writes the index of a data frame.

@@ -269,7 +269,12 @@ int evaluate(const Arguments& arguments) {
   const Source source(flags.source);
   if (const std::string warning = protocol_warning(source.protocol()); !warning.empty()) tell("", {warning});
   const Dataset& data = source.data();
-  if (data.labels.empty()) fail(Exit::data, "{} has no labels to compare with", flags.source.path);
+  if (data.labels.empty())
+    fail(Exit::data,
+         "{}: has no labels to compare with; say which they are, as to train: --label-columns, "
+         "--class-column or "
+         "--tags-column of a table, --label-file, --labels for .h5ad and .h5mu",
+         flags.source.path);
   const Selection selection = source.part(part_from_name(flags.part));
   const Scores file = read_scores(flags.scores);
   const ScoreJoin join = join_scores(file, selection, flags.scores);

@@ -31,8 +31,8 @@ int export_model(const Arguments& arguments) {
   if (!summary.calibrated)
     fmt::print(
         stderr,
-        "note: the model has no calibration (it was trained without validation rows): probabilities are the "
-        "scores, decided is above 0.5\n");
+        "note: the model has no calibration ({}): probabilities are the scores, decided is above 0.5\n",
+        Calibration::kWhyEmpty);
   return 0;
 }
 

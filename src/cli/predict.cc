@@ -211,6 +211,18 @@ void check_ranks(const Ranks& ranks, const Selection& selection, const std::stri
            rows[r], rows[0]);
 }
 
+// How columns were matched, and which views of the model no item has.
+std::vector<std::string> match_notes(const Model& model, const Dataset& data) {
+  Columns::Match match = model.columns().match(data);
+  std::vector<std::string> absent;
+  for (std::size_t v = 0; v < match.source.size(); ++v)
+    if (match.source[v] < 0) absent.push_back("'" + model.columns().views()[v].view + "'");
+  if (!absent.empty() && absent.size() < match.source.size())
+    match.notes.push_back(
+        fmt::format("does not contain {} of the model: {}", counted(absent.size(), "view"), some(absent, 4)));
+  return std::move(match.notes);
+}
+
 PredictTally predict_file(const PredictFlags& flags, const Model& model, const Ranks& ranks) {
   SourceFlags source_flags = flags.source;
   if (source_flags.read.format == "tsv") source_flags.read.format = "csv";
@@ -222,7 +234,7 @@ PredictTally predict_file(const PredictFlags& flags, const Model& model, const R
   }
   const Source source(source_flags);
   const Dataset& data = source.data();
-  if (!flags.quiet) tell(flags.source.path, model.columns().match(data).notes);
+  if (!flags.quiet) tell(flags.source.path, match_notes(model, data));
   const auto& notes = model.notes();
   const std::string filled = notes.is_object() ? notes.value("empty", "") : "",
                     &empty = source_flags.read.empty;
@@ -281,9 +293,7 @@ int predict(const Arguments& arguments) {
   if (leaks != model.notes().end() && ranks.leads() && !flags.quiet)
     tell(flags.model, {"was trained so: " + leaks->get<std::string>()});
   if (flags.calibrated && model.calibration().empty())
-    fail(Exit::mismatch,
-         "{}: has no calibration: it was trained without validation rows that have known labels",
-         flags.model);
+    fail(Exit::mismatch, "{}: has no calibration: {}", flags.model, Calibration::kWhyEmpty);
   if (flags.known_labels)
     if (const auto notes = check_label_links(model, flags.model); !flags.quiet) tell(flags.model, notes);
   const PredictTally tally =

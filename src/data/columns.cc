@@ -104,6 +104,11 @@ std::vector<std::size_t> order_of(const ViewColumns& model, const View& view,
   if (!missing.empty() && !unknown.empty()) what += did_you_mean(unknown[0], missing);
   if (!missing.empty() && std::ranges::find(ids, missing[0]) != ids.end())
     what += "; its rows are called as the model's columns are: use --transpose";
+  if (missing.empty() && view.source_type == "text")
+    what +=
+        "; if they contain ids or labels, say so with --id-column or --label-columns; --ignore-columns "
+        "leaves "
+        "them out";
   fail(Exit::mismatch, "{}: {}", where, what);
 }
 

@@ -530,12 +530,12 @@ class CsvReader {
            "columns, but they are numbers: if it is a row, write a line of names above it, or use --header no "
            "--id-column {} (of every table); if these are names, --header yes --id-column '{}'",
            path_, line, column, shown, j, flag);
-    fail(
-        Exit::data,
-        "{}: line {}, column {}: '{}' is not a number; if the column contains ids, use --id-column '{}'; if "
-        "one class or a list of tags per row, --class-column or --tags-column; to leave it out, "
-        "--ignore-columns '{}'",
-        path_, line, column, shown, flag, flag);
+    fail(Exit::data,
+         "{}: line {}, column {}: '{}' {}; if the column contains ids, use --id-column '{}'; if one class or "
+         "a list "
+         "of tags per row, --class-column or --tags-column; if a label, write yes or no; to leave it out, "
+         "--ignore-columns '{}'",
+         path_, line, column, shown, why_no_number(shown), flag, flag);
   }
 
   const std::string& path_;

@@ -261,9 +261,12 @@ unsigned CsvItems::parse(std::string_view line, ItemBlock& block, std::size_t i)
           continue;
         }
       const auto name = [&] { return cell_names_.empty() ? std::to_string(k) : "'" + cell_names_[k] + "'"; };
-      if ((!read_number(cell, value, met) && !parse_yes_no(cell, value)) || std::isinf(value))
-        fail(Exit::data, "column {}: '{}' is not a number that float32 can represent", name(),
-             utf8_or_latin1(trim(cell).substr(0, 40)));
+      if ((!read_number(cell, value, met) && !parse_yes_no(cell, value)) || std::isinf(value)) {
+        const std::string shown = utf8_or_latin1(trim(cell).substr(0, 40));
+        if (const auto number = parse_double(shown))
+          fail(Exit::data, "column {}: {}", name(), why_no_float(*number, shown));
+        fail(Exit::data, "column {}: '{}' {}", name(), shown, why_no_number(shown));
+      }
       filled[v] += !std::isnan(value);
     }
     if (k != places_.size())

@@ -370,12 +370,43 @@ std::string why_no_float(double value, std::string_view shown) {
                      shown);
 }
 
+// Groups of three digits after a first group of one to three, all by the same separator; then perhaps decimals by
+// another one.
+std::string why_no_number(std::string_view shown) {
+  std::string_view rest = trim(shown);
+  std::string plain;
+  if (!rest.empty() && (rest[0] == '-' || rest[0] == '+')) plain = rest[0], rest.remove_prefix(1);
+  const auto digits = [&] {
+    const std::size_t size = std::min(rest.find_first_not_of("0123456789"), rest.size());
+    plain += rest.substr(0, size);
+    rest.remove_prefix(size);
+    return size;
+  };
+  const std::size_t first = digits();
+  const char separator = rest.empty() ? ' ' : rest[0];
+  bool grouped =
+      first >= 1 && first <= 3 && std::string_view(".,' ").find(separator) != std::string_view::npos;
+  std::size_t groups = 0;
+  while (grouped && !rest.empty() && rest[0] == separator) {
+    rest.remove_prefix(1);
+    grouped = digits() == 3;
+    ++groups;
+  }
+  if (grouped && groups > 0 && !rest.empty() && (rest[0] == '.' || rest[0] == ',')) {
+    plain += rest[0];
+    rest.remove_prefix(1);
+    digits();
+  }
+  if (!grouped || groups == 0 || !rest.empty()) return "is not a number";
+  return fmt::format("has thousands separators; write {}, and all numbers without them", plain);
+}
+
 void refuse_cell(const std::string& where, std::size_t line, const std::string& column,
                  std::string_view cell) {
   const std::string shown = utf8_or_latin1(cell.substr(0, 40));
   if (const auto value = parse_double(cell))
     fail(Exit::data, "{}: line {}, column {}: {}", where, line, column, why_no_float(*value, shown));
-  fail(Exit::data, "{}: line {}, column {}: '{}' is not a number", where, line, column, shown);
+  fail(Exit::data, "{}: line {}, column {}: '{}' {}", where, line, column, shown, why_no_number(shown));
 }
 
 void check_backed(std::uint64_t count, std::uint64_t bytes, const char* what, const std::string& where) {

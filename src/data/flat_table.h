@@ -77,6 +77,8 @@ bool parse_yes_no(std::string_view cell, float& out);
 inline const float kBlankCell = std::bit_cast<float>(0x7FC00001u);
 // Why float32 does not hold a number that was written as `shown`, and what to do.
 std::string why_no_float(double value, std::string_view shown);
+// Why a cell is no number: "has thousands separators; write 1234,5" or "is not a number".
+std::string why_no_number(std::string_view shown);
 [[noreturn]] void refuse_cell(const std::string& where, std::size_t line, const std::string& column,
                               std::string_view cell);
 

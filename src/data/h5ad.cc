@@ -384,6 +384,9 @@ class H5adReader {
           left.push_back(at);
         }
     }
+    if (!left.empty() && data_.views.empty() && data_.labels.empty())
+      fail(Exit::data, "{}: has no X; --views takes other matrices as views, here {}", path(),
+           some(left, 12));
     if (!left.empty())
       data_.notes.push_back(fmt::format("ignored: {}; --views can add matrices", some(left, 12)));
     if (!data_.labels.empty() || !options_.labels_declared) return;

@@ -107,7 +107,9 @@ PrepareAdvice advise(const View& view, const std::vector<std::uint32_t>& rows, s
   if (wide)
     return {"log-pca",
             fmt::format("real numbers: {} columns, more than {} directions", view.columns(), components)};
-  return {"zscore", fmt::format("real numbers: {} columns of their own units", view.columns())};
+  return {"zscore", view.columns() == 1
+                        ? "real numbers in one column"
+                        : fmt::format("real numbers: {} columns of their own units", view.columns())};
 }
 
 // The fitted rows of a view as a table of their own, squashed.

@@ -36,10 +36,13 @@ Line pooled_line(MatrixView<const float> values, MatrixView<const std::int8_t> t
 
 class Calibration {
  public:
-  // scores (n, c), truth (n, c): 1, 0, kUnknown. Without known validation labels nothing is learned: empty().
+  // scores (n, c), truth (n, c): 1, 0, kUnknown. Without known validation labels of
+  // both kinds nothing is learned: empty().
   static Calibration fit(MatrixView<const float> scores, MatrixView<const std::int8_t> truth,
                          bool probabilities, const Aim& aim);
   bool empty() const { return slope_.empty(); }
+  static constexpr const char* kWhyEmpty =
+      "there were no validation rows, or their known labels were all positive or all negative";
   const std::vector<float>& slopes() const {
     return slope_;
   }  // p = sigmoid(slope x + intercept), one per label

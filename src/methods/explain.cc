@@ -132,8 +132,7 @@ void explain(const Model& model, const Selection& selection, const ExplainOption
   if (options.exact_views > 20)
     fail(Exit::usage, "explanations are exact for at most 20 views, not {}", options.exact_views);
   if (options.calibrated && model.calibration().empty())
-    fail(Exit::mismatch,
-         "the model has no calibration: it was trained without validation rows that have known labels");
+    fail(Exit::mismatch, "the model has no calibration: {}", Calibration::kWhyEmpty);
   const std::size_t c = model.label_names().size(), m = model.preparation().views().size();
   // The value of the empty set, one per label; empty where the model gives it.
   std::vector<double> prior;

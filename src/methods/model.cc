@@ -227,9 +227,7 @@ Matrix<std::uint8_t> Model::decide(MatrixView<const float> scores) const {
 }
 
 void Model::calibrate(MatrixView<float> scores) const {
-  if (calibration_.empty())
-    fail(Exit::mismatch,
-         "the model has no calibration: there were no validation rows, or their known labels were all positive or all negative");
+  if (calibration_.empty()) fail(Exit::mismatch, "the model has no calibration: {}", Calibration::kWhyEmpty);
   calibration_.apply(scores);
 }
 
