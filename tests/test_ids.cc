@@ -57,10 +57,14 @@ TEST_F(Ids, HeadersAreRead) {
        {"id", "ID", "sample", "Sample_ID", "sampleID", "ID_REF", "bcr_patient_barcode", "geo_accession",
         "Proben-Nr", "patient no", "study_id", "tumor_sample_barcode", "sampleid", "Patienten-ID"})
     EXPECT_TRUE(is_sure_id_name(name) && is_id_name(name)) << name;
+  for (const char* name : {"SKU", "EAN", "Artikel-Nr", "Kunden-Nr.", "product_id", "customer number"})
+    EXPECT_TRUE(is_sure_id_name(name) && is_id_name(name)) << name;
   for (const char* name : {"", "Unnamed: 0", "index", "gene", "samples", "Image file", "sample name"})
     EXPECT_TRUE(is_id_name(name) && !is_sure_id_name(name)) << name;
   for (const char* name : {"age", "steroid", "amino acid", "fluid", "cell count", "number of cells",
                            "patient age", "x", "cell number", "avoid", "g1", "#"})
+    EXPECT_FALSE(is_id_name(name)) << name;
+  for (const char* name : {"customer age", "number of products", "skull", "product price"})
     EXPECT_FALSE(is_id_name(name)) << name;
   for (const char* name : {"", "index", "Unnamed: 0", "Unnamed: 0.1", "X", "...1", "row"})
     EXPECT_TRUE(is_row_number_name(name)) << name;

@@ -66,12 +66,14 @@ bool contains(const WordList& words, std::string_view word) {
 
 // Words that make a header one of ids; those that do so behind a person or a sample (Proben-Nr); those that say nothing.
 const WordList kIdWords = {"id",         "ids",       "uid",  "uuid",  "guid", "barcode", "barcodes",
-                           "identifier", "accession", "name", "names", "iid",  "ptid",    "mrn"};
+                           "identifier", "accession", "name", "names", "iid",  "ptid",    "mrn",
+                           "sku",        "ean",       "gtin", "isbn",  "asin"};
 const WordList kNumberWords = {"nr", "no", "num", "number", "nummer"};
 const WordList kPrefixes = {"bcr", "tcga", "gdc", "geo", "ref", "tumor", "tumour", "unique", "original"};
 // What rows are. The last ones are of rows that should be columns; whoever joins tables finds that out by their ids.
-const WordList kPeople = {"sample", "patient", "subject",    "donor",   "specimen", "participant",
-                          "person", "proband", "individual", "aliquot", "proben",   "patienten"};
+const WordList kPeople = {"sample",  "patient", "subject",    "donor",   "specimen", "participant",
+                          "person",  "proband", "individual", "aliquot", "proben",   "patienten",
+                          "product", "article", "customer",   "produkt", "artikel",  "kunden"};
 const WordList kThings = {"case",   "item",       "entity",     "cell",  "submitter", "image",
                           "file",   "record",     "gene",       "probe", "feature",   "protein",
                           "symbol", "genesymbol", "hugosymbol", "cpg"};
