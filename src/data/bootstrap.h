@@ -22,8 +22,8 @@ std::vector<std::uint32_t> resample_rows(std::size_t n, std::size_t r);       //
 std::vector<std::uint16_t> resample_counts(std::size_t n, std::size_t r);     // how often each is drawn
 Interval percentile_interval(std::vector<double> draws, double level = .95);  // NaN draws are left out
 
-// Of every metric, in the order of metric_names(). A label without a positive in a resample keeps its value: left out, it
-// would raise macro-F1 with every rare label that is never found, beyond what the rows themselves give.
+// Of every metric, in the order of metric_names(). A label without a positive in a resample keeps its value: left out,
+// it would raise macro-F1 with every rare label that is never found, beyond what the rows themselves give.
 struct MetricIntervals {
   std::size_t resamples = 0;
   double level = .95;
