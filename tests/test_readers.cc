@@ -356,7 +356,7 @@ TEST_F(SmallFiles, ArraysOfObjectsAreRefusedWithTheRemedy) {
   put("o.npy", std::string("\x93NUMPY\1\0\x46\0", 10) +
                    "{'descr': '|O', 'fortran_order': False, 'shape': (1,), }             \n" +
                    std::string(8, 'x'));
-  expect_part(refused(folder_ / "o.npy"), "Python objects, which are never read; save plain arrays: .astype");
+  expect_part(refused(folder_ / "o.npy"), "Python objects, which are never read; save plain arrays, with .astype(str)");
 }
 
 TEST_F(SmallFiles, RowsOfNothingButNanAreMissing) {

@@ -69,9 +69,8 @@ Header parse_header(Bytes bytes, const std::string& where) {
   }
   if (type.ends_with('O'))
     fail(Exit::data,
-         "{}: contains pickled Python objects, which are never read; save plain arrays: .astype(str) for "
-         "names, "
-         ".astype(float) for numbers",
+         "{}: contains pickled Python objects, which are never read; save plain arrays, with .astype(str) for "
+         "names and .astype(float) for numbers",
          where);
   if (header.kind == 0 || std::string_view("fiubUS").find(header.kind) == std::string_view::npos)
     fail(Exit::data, "{}: element type '{}' is not supported", where, utf8_or_latin1(type));
