@@ -148,8 +148,8 @@ void print_preparation(const Report& r) {
 }
 
 void print_labels(const Report& r) {
-  fmt::print("\n{} labels, {:.4f} known positives per row, {} of the cells unknown\n", r.labels.size(),
-             r.cardinality, share_text(r.unknown));
+  fmt::print("\n{}, {:.4f} known positives per row, {} of the cells unknown\n",
+             counted(r.labels.size(), "label"), r.cardinality, share_text(r.unknown));
   std::vector<const LabelCount*> order;
   for (const auto& label : r.labels) order.push_back(&label);
   std::stable_sort(order.begin(), order.end(),
