@@ -88,7 +88,7 @@ const std::vector<Mistake>& mistakes() {
        {"item 'b', column 'x': inf is not a finite number", "as missing"}},
       {"a number beyond floats", "train {}/huge.csv --label-columns 1 --out {}/m", 3, {"line 2, column 'x': 1.0e300 is beyond the range"}},
       {"an unusual separator", "train {}/bars.csv --label-columns 1 --out {}/m", 3, {"is one cell", "commas, semicolons or tabs"}},
-      {"a separator at the end of lines", "data inspect {}/trailing.csv", 3, {"--ignore-columns '' leaves it out"}},
+      {"a separator at the end of lines", "data convert {}/trailing.csv {}/turned", 3, {"--ignore-columns '' leaves it out"}},
       {"a folder as output", "train {}/data.npz --out {}/empty", 2, {"is a folder"}},
       {"a folder with a slash as output", "train {}/data.npz --out {}/empty/", 2, {"empty/: is a folder"}},
       {"a port by itself", "serve {}/model --port 1", 2, {"'--port'", "--listen HOST:PORT"}},

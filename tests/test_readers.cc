@@ -302,6 +302,18 @@ TEST_F(SmallFiles, EitherOrientationOfMat) {
   EXPECT_EQ(std::get<Table<float>>(data.views[0].features)(2, 1), 5.f);
   EXPECT_EQ(std::get<Table<float>>(data.views[1].features)(3, 2), 6.f);
   EXPECT_EQ(data.labels(3, 1), 1);
+  EXPECT_TRUE(data.notes.empty());
+  // A square view could lie either way.
+  for (const bool turned : {false, true}) {
+    Matrix<float> kernel(4, 4), of_two(turned ? 2 : 4, turned ? 4 : 2);
+    kernel(0, 3) = 7;
+    write_mat(folder_ / "d.mat", std::vector<MatValue>{mat_matrix("X", std::move(kernel)),
+                                                       mat_matrix("label", std::move(of_two), "uint8")});
+    const Dataset square = read_dataset(folder_ / "d.mat");
+    EXPECT_EQ(std::get<Table<float>>(square.views[0].features)(turned ? 3 : 0, turned ? 0 : 3), 7.f);
+    ASSERT_EQ(square.notes.size(), 1u);
+    expect_part(square.notes[0], turned ? "taken for their columns" : "taken for their rows");
+  }
 }
 
 // Numbers of a .mat are float32 once they are read, which does not hold every digit of long ids.

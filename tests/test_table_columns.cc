@@ -229,6 +229,15 @@ TEST_F(TableColumns, OfThousandsWithCommasAreWarnedOf) {
   }
 }
 
+TEST_F(TableColumns, OfMoreDigitsThanFloatsHoldAreWarnedOf) {
+  put("one.csv", "id,g,time\na,1.5,1700000000.5\nb,2.5,1700000001.5\n");
+  EXPECT_TRUE(has(said("one.csv"), "column 'time': '1700000000.5' is read as 1700000000, because")) << said("one.csv");
+  put("one.csv", "id,g,time\na,1.5,20231101.0\nb,2.5,1\n");  // as pandas writes whole numbers beside gaps
+  EXPECT_TRUE(has(said("one.csv"), "'20231101.0' is read as 20231100")) << said("one.csv");
+  put("one.csv", "id,g,h,k\na,16777218.0,1.23456789e20,0.123456789\nb,2.5,1,2\n");
+  EXPECT_FALSE(has(said("one.csv"), "is read as")) << said("one.csv");
+}
+
 TEST_F(TableColumns, LabelsThatDifferInCaseAreWarnedOf) {
   put("one.csv", "id,g,ER,er\na,1,1,0\nb,2,0,1\n");
   ReadOptions options;

@@ -221,6 +221,14 @@ class Thousands {
   std::string example_;
 };
 
+// Whether a number with a point has more digits in front of it than float32 holds: whole numbers of that size are
+// refused, those of 1.5e20 mean no single digit.
+bool loses_digits(std::string_view cell, float value) {
+  constexpr float kExact = 16777216;
+  return std::abs(value) >= kExact && cell.find_first_of("eE") == std::string_view::npos &&
+         parse_double(cell) != static_cast<double>(value);
+}
+
 enum class Role { number, id, maybe_id, classes, tags, ignored };
 
 class CsvReader {
@@ -499,6 +507,13 @@ class CsvReader {
           if (!numbers_.read(cells[j], line, value)) refuse(j, cells[j], line);
           said_[j] = said_[j] || numbers_.was_word();
           if (separator_ != ',') thousands_[j].see(trim(cells[j]));
+          if (!told_digits_ && loses_digits(cells[j], value)) {
+            told_digits_ = true;
+            table_.notes.push_back(fmt::format(
+                "warning: column {}: '{}' is read as {:.0f}, because float32 holds about 7 digits; if they matter, "
+                "subtract a constant, or use --id-column '{}' if the column contains ids",
+                column_name(j), trim(cells[j]), value, header_ ? all_.columns[j].name : std::to_string(j)));
+          }
           values_.push_back(value);
         }
       }
@@ -544,7 +559,7 @@ class CsvReader {
   char told_, separator_;
   CsvRows rows_;
   Numbers numbers_;
-  bool header_ = false;
+  bool header_ = false, told_digits_ = false;
   std::size_t width_ = 0;
   FlatTable all_;  // the columns with ids, classes and tags still among them
   std::vector<Role> role_;

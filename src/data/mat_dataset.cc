@@ -84,7 +84,7 @@ struct Orientation {
 };
 
 Orientation find_orientation(const std::vector<MatValue>& views, const MatValue* label,
-                             const std::string& where) {
+                             const std::string& where, std::vector<std::string>& notes) {
   const auto agree = [&](Orientation o) {
     const std::size_t view_axis = o.views_transposed ? 1 : 0, label_axis = o.labels_transposed ? 1 : 0;
     const std::uint64_t n = label != nullptr ? label->shape[label_axis]
@@ -93,7 +93,15 @@ Orientation find_orientation(const std::vector<MatValue>& views, const MatValue*
     return std::ranges::all_of(views, [&](const MatValue& v) { return v.shape[view_axis] == n; });
   };
   for (const Orientation o : {Orientation{false, false}, {true, true}, {false, true}, {true, false}})
-    if (agree(o)) return o;
+    if (agree(o)) {
+      // Labels lie one way, and square views could lie either way.
+      if (label != nullptr && label->shape[0] != label->shape[1] && !views.empty() &&
+          agree({!o.views_transposed, o.labels_transposed}))
+        notes.push_back(fmt::format("warning: its views are square; items are taken for their {0}, as they are {0} of "
+                                    "'{1}'; otherwise transpose the views",
+                                    o.views_transposed ? "columns" : "rows", label->name));
+      return o;
+    }
   std::vector<std::string> sizes;
   for (const auto& view : views) sizes.push_back(fmt::format("{} x {}", view.shape[0], view.shape[1]));
   fail(Exit::data, "{}: the views ({}) and the labels ({}) have no number of items in common", where,
@@ -168,7 +176,7 @@ Dataset read_mat_dataset(const std::string& path, const ReadOptions& options) {
   if (cell == nullptr && label == nullptr)
     fail(Exit::data, "{}: has none of the variables X, view, data (views) and label, Y, target, gt (labels)",
          path);
-  const Orientation o = find_orientation(views, label, path);
+  const Orientation o = find_orientation(views, label, path, data.notes);
   const auto names = texts(find_any(values, {"view_name", "view_names"}), path);
   if (!names.empty() && names.size() != views.size())
     fail(Exit::data, "{}: {} view names for {} views", path, names.size(), views.size());
