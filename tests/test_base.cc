@@ -4,12 +4,14 @@
 
 #include <atomic>
 #include <filesystem>
+#include <fstream>
 #include <numeric>
 
 #include "base/error.h"
 #include "base/files.h"
 #include "base/mapping.h"
 #include "base/options.h"
+#include "base/quota.h"
 #include "base/random.h"
 #include "base/subnormals.h"
 #include "base/tensors.h"
@@ -137,6 +139,27 @@ TEST(Threads, AForkedChildHasWorkersOfItsOwn) {
   EXPECT_TRUE(WIFEXITED(status)) << "signal " << WTERMSIG(status);
   EXPECT_EQ(WEXITSTATUS(status), 0);
   EXPECT_EQ(count(), 1000);
+}
+
+TEST(Threads, AQuotaOfTheGroupOrOfOneAroundItCounts) {
+  TemporaryDirectory folder;
+  const std::string root = folder / "groups", groups = folder / "cgroup";
+  std::filesystem::create_directories(root + "/kube/pod/box");
+  const auto put = [&](const std::string& path, const char* text) { std::ofstream(path) << text; };
+  put(groups, "1:cpu:/elsewhere\n0::/kube/pod/box\n");
+  EXPECT_EQ(processor_quota(groups, root), 0);
+  EXPECT_EQ(processor_quota(folder / "none", root), 0);
+  put(root + "/kube/pod/box/cpu.max", "max 100000\n");
+  EXPECT_EQ(processor_quota(groups, root), 0);
+  put(root + "/kube/cpu.max", "600000 100000\n");
+  EXPECT_EQ(processor_quota(groups, root), 6);
+  put(root + "/kube/pod/cpu.max", "150000 100000\n");
+  EXPECT_EQ(processor_quota(groups, root), 2);
+  put(root + "/kube/pod/box/cpu.max", "4000 100000\n");
+  EXPECT_EQ(processor_quota(groups, root), 1);
+  put(groups, "0::/\n");  // as a container sees its own group
+  put(root + "/cpu.max", "300000 100000\n");
+  EXPECT_EQ(processor_quota(groups, root), 3);
 }
 
 TEST(Threads, ExceptionsComeBack) {

@@ -15,6 +15,7 @@
 
 #include "base/alone.h"
 #include "base/processor.h"
+#include "base/quota.h"
 
 namespace lacuna {
 namespace {
@@ -145,9 +146,12 @@ void make_pool(int size) {
 
 // The processors that this process may use: fewer than the machine has under taskset or in a container.
 int machine_threads() {
+  static const int quota = processor_quota();
   cpu_set_t set;
-  if (sched_getaffinity(0, sizeof(set), &set) == 0) return std::max(1, CPU_COUNT(&set));
-  return std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
+  const int count = sched_getaffinity(0, sizeof(set), &set) == 0
+                        ? CPU_COUNT(&set)
+                        : static_cast<int>(std::thread::hardware_concurrency());
+  return std::max(1, quota > 0 ? std::min(count, quota) : count);
 }
 
 }  // namespace
