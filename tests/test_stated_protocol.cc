@@ -296,6 +296,18 @@ TEST_F(StatedProtocol, ACellThatHasMovedNamesTheFlagThatFindsIt) {
   EXPECT_TRUE(says(found.out, "the same result"));
 }
 
+TEST_F(StatedProtocol, ADamagedCellIsRunAgainOnceItIsRemoved) {
+  ASSERT_EQ(run(bench("table", "tiny.npz", "r")).code, 0);
+  const std::string cell = std::filesystem::directory_iterator(folder_ / "r/cells")->path().string();
+  write_text(cell + "/result.json", "{");
+  const Ended damaged = run({"report", folder_ / "r"});
+  EXPECT_EQ(damaged.code, 3) << damaged.err;
+  EXPECT_TRUE(says(damaged.err, "if " + cell + " is removed, --resume runs the cell again")) << damaged.err;
+  std::filesystem::remove_all(cell);
+  EXPECT_EQ(run(bench("table", "tiny.npz", "r", {"--resume"})).code, 0);
+  EXPECT_EQ(run({"report", folder_ / "r"}).code, 0);
+}
+
 TEST_F(StatedProtocol, ATableForNoDataSetOfTheRunIsReported) {
   write_text(folder_ / "s.toml",
              "[linear]\nlambda = 3\n[linear.tinny]\nlambda = 4\n[linear.tiny]\nlambda = 5\n");

@@ -93,7 +93,8 @@ void BenchOptions::declare(Options& o, Experiment experiment) {
       .metavar("N");
   o.add("tune-methods", tune_methods, "the methods that --tune applies to")
       .metavar("NAMES")
-      .suggest(method_names());
+      .suggest(method_names())
+      .needs("tune");
   mask.declare(o);
   const auto gaps = o.group("gaps and splits");
   o.add("folds", folds,
@@ -132,8 +133,6 @@ void BenchOptions::declare(Options& o, Experiment experiment) {
 
 void BenchOptions::settle(Options& o) {
   repeats_given = o.find("repeats")->given;
-  if (o.find("tune-methods")->given && tune == 0)
-    fail(Exit::usage, "--tune-methods has no effect without --tune");
   if (!shard.empty()) {
     Shard::parse(shard);  // said now what is wrong with it, not when the data have been read
     resume = true;        // parts begin in any order

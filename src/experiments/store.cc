@@ -98,7 +98,12 @@ void CellStore::sweep() {
 }
 
 json CellStore::read(const std::string& id, const std::string& file) const {
-  return read_json(cell_path(id) + "/" + file);
+  try {
+    return read_json(cell_path(id) + "/" + file);
+  } catch (const Error& error) {
+    lacuna::fail(error.code(), "{}; if {} is removed, --resume runs the cell again", error.what(),
+                 cell_path(id));
+  }
 }
 
 json CellStore::failure(const std::string& id) const {
