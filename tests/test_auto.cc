@@ -238,6 +238,9 @@ TEST(Auto, ABudgetIsSpentInOrderAndByEstimates) {
        choice["members"])  // "beyond the budget, by its estimate of 3 ms after 2.1 s for ..."
     beyond += member.value("left_out", std::string()).ends_with("for those before it");
   EXPECT_EQ(beyond, 7u);
+  EXPECT_TRUE(std::ranges::any_of(context.remarks, [](const std::string& text) {
+    return text.starts_with("by its estimate lacuna alone takes");
+  }));
   EXPECT_FALSE(choice["crossed"].get<bool>());
 
   // The first alone is `best` with the same seed, put through one line: the same order of labels.

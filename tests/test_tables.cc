@@ -637,6 +637,21 @@ TEST_F(Tables, AMetricThatIsUndefinedHasNoInterval) {
   EXPECT_GT(undefined, 0u);
 }
 
+TEST_F(Tables, BenchesShowADashWhereAMetricIsUndefined) {
+  std::string rna = "id,g\n", labels = "id,rare\n";
+  for (int i = 0; i < 30; ++i) {
+    rna += fmt::format("p{},{}\n", i, i % 7);
+    labels += fmt::format("p{},{}\n", i, i == 4 || i == 9);
+  }
+  put("r/rna.csv", rna);
+  put("r/labels.csv", labels);
+  const Ended ended =
+      run({"bench", "table", "--data", path("r"), "--methods", "prior", "--repeats", "2", "--missing-views", "0",
+           "--missing-labels", "0", "--out", path("bench")});
+  EXPECT_EQ(ended.code, 0) << ended.err;
+  EXPECT_TRUE(has(ended.err, ": AP -") && !has(ended.err, "nan") && !has(ended.out, "nan")) << ended.err;
+}
+
 TEST_F(Tables, OneLabelIsLearnedAndItsEpochsDiffer) {
   std::string rna = "id,g,h\n", labels = "id,sick\n";
   Random random(2, Purpose::test);

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <atomic>
 #include <chrono>
+#include <cmath>
 #include <exception>
 #include <map>
 #include <memory>
@@ -45,9 +46,9 @@ std::string run_claimed(const Claim& claim, const CellSpec& spec, const BenchOpt
   try {
     const CellFiles files = run_cell(spec, shelf, watch);
     store.finish(claim, files.text(options.keep_scores));
-    return files.result.contains("metrics")
-               ? fmt::format(": {} {:.4f}", options.metric, files.result["metrics"].value(options.metric, 0.))
-               : "";
+    if (!files.result.contains("metrics")) return "";
+    const double value = files.result["metrics"].value(options.metric, 0.);
+    return fmt::format(": {} {}", options.metric, std::isnan(value) ? "-" : fmt::format("{:.4f}", value));
   } catch (const DeviceLost&) {  // no fault of the cell: it stays open
     throw;
   } catch (const Error& caught) {

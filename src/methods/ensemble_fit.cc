@@ -74,7 +74,7 @@ void Ensemble::follow(const nlohmann::json& first) {
 }
 
 // Nothing is fitted yet: the planned fits, and the candidates that are left out.
-void Ensemble::begin(const Items& train, const FitContext& context) {
+void Ensemble::begin(const Items& train, FitContext& context) {
   members_.clear();
   which_.clear();
   blend_ = {};
@@ -107,6 +107,12 @@ void Ensemble::begin(const Items& train, const FitContext& context) {
     }
     fits_.push_back({k, kWhole});
   }
+  if (choosing_ && seconds > choosing_->seconds)
+    context.remark(
+        fmt::format("by its estimate {} alone takes {} of processor time, and the budget is {}: it is "
+                    "fitted all the same, and no other candidate",
+                    name_of(specs_[fits_.front().member], prototype_->traits().name), duration_text(seconds),
+                    duration_text(choosing_->seconds)));
   plan_parts(train, seconds, context);
 }
 

@@ -47,7 +47,7 @@ class Ensemble final : public Method, public MemoryHolder {
     std::uint32_t part = kWhole;
   };
 
-  void begin(const Items& train, const FitContext& context);
+  void begin(const Items& train, FitContext& context);
   void follow(const nlohmann::json& first);
   // Into how many parts rows are divided for fits that take so long together; 0: they are not.
   std::uint32_t parts_within(std::size_t fits, std::size_t rows, double seconds) const;
