@@ -576,12 +576,52 @@ TEST(Prepare, ViewsThatAreLostAreRemarkedOn) {
   };
   EXPECT_EQ(remarks(1, 1, {"root-pca"}), "");
   EXPECT_EQ(remarks(10, 1, {"root-pca"}), "");
-  EXPECT_NE(remarks(1000, 1, {"root-pca"}).find("1 column (0) is so much larger"), std::string::npos);
-  EXPECT_EQ(remarks(1000, 1, {"zscore"}), "");
-  EXPECT_EQ(remarks(1000, 1, {"root-pca", "zscore"}), "");  // one of them has it
+  EXPECT_EQ(remarks(1000, 1, {"root-pca"}), "");  // columns are put on one scale
   EXPECT_NE(remarks(1e30f, 1e30f, {"root-pca"}).find("too large or too small"), std::string::npos);
   EXPECT_NE(remarks(0, 0, {"root-pca"}).find("is the same in all training rows"), std::string::npos);
   EXPECT_NE(remarks(0, 0, {"zscore"}).find("is the same in all training rows"), std::string::npos);
+}
+
+// A column in another unit does not hide the others, whatever its factor; columns of alike variance stay as they are.
+TEST(Prepare, UnitsOfAFewColumnsAreTakenAway) {
+  for (const bool sparse : {false, true})
+    for (const bool passes : {false, true}) {
+      const auto fit = [&](float factor, Items& prepared) {
+        Case c = make_case(80, 30, sparse);
+        View& view = c.data.views[1];
+        const auto scaled = [&](std::size_t j, float x) { return j < 2 ? x * factor : x; };
+        if (sparse) {
+          auto& csr = std::get<Csr>(view.features);
+          Matrix<float> values(1, csr.value.cols());
+          for (std::size_t p = 0; p < values.cols(); ++p) values(0, p) = scaled(csr.index(0, p), csr.value(0, p));
+          csr.value = Table<float>(std::move(values));
+        } else {
+          Matrix<float> values(80, 30);
+          for (std::size_t i = 0; i < 80; ++i) {
+            view.copy_row(i, values.row(i));
+            for (std::size_t j = 0; j < 30; ++j) values(i, j) = scaled(j, values(i, j));
+          }
+          view.features = Table<float>(std::move(values));
+        }
+        PrepareOptions options = of_kind("pca", 6);
+        if (passes) options.most_bytes = 0;
+        const Selection all = first_rows(c.data, 80);
+        const Preparation p = Preparation::fit(all, options);
+        prepared = p.apply(all, false);
+        float largest = 0, least = std::numeric_limits<float>::infinity();
+        for (const float s : p.views()[1].scale.values())
+          if (s != 0) largest = std::max(largest, s), least = std::min(least, s);
+        return std::pair(least, largest);
+      };
+      Items plain, metres, millimetres;
+      EXPECT_EQ(fit(1, plain), std::pair(1.f, 1.f));
+      const auto [least, largest] = fit(1024, metres);
+      EXPECT_LT(least, .01f * largest);
+      fit(1024 * 1024, millimetres);
+      const auto a = std::as_const(metres.X[1]).values(), b = std::as_const(millimetres.X[1]).values();
+      ASSERT_EQ(a.size(), b.size());
+      for (std::size_t i = 0; i < a.size(); ++i) ASSERT_NEAR(a[i], b[i], 1e-3f) << sparse << passes << i;
+    }
 }
 
 TEST(Prepare, ErrorsNameTheNearest) {

@@ -100,7 +100,7 @@ TEST(Strips, DirectionsFoundInPassesExplainNearlyAsMuchAsTheBest) {
     Matrix<float> X = falling(n, d);
     const View view = view_of(X);
     const std::vector<std::uint32_t> rows = counted(n);
-    const Moments m = means_of(ViewStrips(view, rows, {}));
+    const Moments m = moments(ViewStrips(view, rows, {}));
     std::vector<float> shift(d), scale(d, 1.f);
     for (std::size_t j = 0; j < d; ++j) shift[j] = static_cast<float>(m.mean[j]);
     const ViewStrips strips(view, rows, {}, shift, scale);

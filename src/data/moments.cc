@@ -28,6 +28,17 @@ void add_means(bool first, std::size_t count, std::size_t begin, std::size_t end
     }
   }
 }
+// The same for deviations, which are sums of squares until all are added.
+template <class Row>
+void add_squares(std::size_t count, std::size_t begin, std::size_t end, Row&& row, Moments& m) {
+  for (std::size_t i = 0; i < count; ++i) {
+    const std::span<const float> x = row(i);
+    for (std::size_t j = begin; j < end; ++j) {
+      const double difference = static_cast<double>(x[j]) - m.mean[j];
+      m.deviation[j] += difference * difference;
+    }
+  }
+}
 void divide(std::vector<double>& sums, std::size_t n) {
   for (double& sum : sums) sum /= static_cast<double>(n);
 }
@@ -45,16 +56,11 @@ Moments moments_dense(const View& view, const std::vector<std::uint32_t>& rows) 
   divide(m.mean, rows.size());
   for_slabs(view, rows, [&](std::size_t first, std::size_t count) {
     parallel_for(d, grain(d), [&](std::size_t begin, std::size_t end) {
-      for (std::size_t i = first; i < first + count; ++i) {
-        const auto row = table.row(rows[i]);
-        for (std::size_t j = begin; j < end; ++j) {
-          const double difference = static_cast<double>(row[j]) - m.mean[j];
-          m.deviation[j] += difference * difference;
-        }
-      }
+      add_squares(count, begin, end, [&](std::size_t i) { return table.row(rows[first + i]); }, m);
     });
   });
-  for (double& deviation : m.deviation) deviation = std::sqrt(deviation / static_cast<double>(rows.size()));
+  divide(m.deviation, rows.size());
+  for (double& deviation : m.deviation) deviation = std::sqrt(deviation);
   return m;
 }
 
@@ -99,9 +105,9 @@ Moments moments(const View& view, const std::vector<std::uint32_t>& rows) {
   return view.sparse() ? moments_sparse(view, rows) : moments_dense(view, rows);
 }
 
-Moments means_of(const Strips& X) {
+Moments moments(const Strips& X) {
   const std::size_t d = X.cols();
-  Moments m{std::vector<double>(d), {}, std::vector<float>(d), std::vector<float>(d)};
+  Moments m{std::vector<double>(d), std::vector<double>(d), std::vector<float>(d), std::vector<float>(d)};
   X.each([&](std::size_t first, MatrixView<const float> strip) {
     parallel_for(d, grain(d), [&](std::size_t begin, std::size_t end) {
       add_means(
@@ -109,6 +115,13 @@ Moments means_of(const Strips& X) {
     });
   });
   divide(m.mean, X.rows());
+  X.each([&](std::size_t, MatrixView<const float> strip) {
+    parallel_for(d, grain(d), [&](std::size_t begin, std::size_t end) {
+      add_squares(strip.rows, begin, end, [&](std::size_t i) { return strip.row(i); }, m);
+    });
+  });
+  divide(m.deviation, X.rows());
+  for (double& deviation : m.deviation) deviation = std::sqrt(deviation);
   return m;
 }
 

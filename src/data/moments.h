@@ -10,13 +10,13 @@
 namespace lacuna {
 
 struct Moments {
-  std::vector<double> mean, deviation;  // population standard deviation; empty if it was not requested
+  std::vector<double> mean, deviation;  // population standard deviation
   std::vector<float> low, high;
 };
 
 // Of the given rows, at least one. Columns are independent; each is summed in the order of the rows, so the bits do not
 // depend on the number of threads.
 Moments moments(const View& view, const std::vector<std::uint32_t>& rows);
-Moments means_of(const Strips& X);  // of all rows, without deviations
+Moments moments(const Strips& X);  // of all rows
 
 }  // namespace lacuna

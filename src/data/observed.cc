@@ -1,6 +1,7 @@
 #include "data/observed.h"
 
 #include <algorithm>
+#include <cmath>
 
 #include "base/threads.h"
 #include "data/principal.h"
@@ -8,11 +9,28 @@
 
 namespace lacuna {
 
+namespace {
+
+// Of d columns with variances v, (Σv)² / Σv² count: d if all are alike, 1 if one has all the variance. Below √d their
+// units differ; descriptors, counts and embeddings have more (docs/results/auto.md).
+bool units_differ(const Moments& m) {
+  double columns = 0, sum = 0, squares = 0;
+  for (std::size_t j = 0; j < m.mean.size(); ++j) {
+    if (!(m.low[j] < m.high[j])) continue;
+    const double variance = m.deviation[j] * m.deviation[j];
+    columns += 1, sum += variance, squares += variance * variance;
+  }
+  return sum * sum < std::sqrt(columns) * squares;
+}
+
+}  // namespace
+
 void centre(const Moments& m, Matrix<float>& shift, Matrix<float>& scale) {
+  const bool level = units_differ(m);
   for (std::size_t j = 0; j < shift.cols(); ++j) {
     const bool constant = !(m.low[j] < m.high[j]);
     shift(0, j) = constant ? m.low[j] : static_cast<float>(m.mean[j]);
-    scale(0, j) = constant ? 0.f : 1.f;
+    scale(0, j) = constant ? 0.f : level ? static_cast<float>(1 / m.deviation[j]) : 1.f;
   }
 }
 
@@ -48,7 +66,7 @@ void CentredRows::make() {
       }
     });
   });
-  centre(means_of(MemoryStrips(X)), shift_, scale_);
+  centre(moments(MemoryStrips(X)), shift_, scale_);
   parallel_for(X.rows, 64, [&](std::size_t begin, std::size_t end) {
     const auto shift = shift_.row(0), scale = scale_.row(0);
     for (std::size_t i = begin; i < end; ++i) {

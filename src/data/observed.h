@@ -57,7 +57,9 @@ class Observed {
   std::list<CentredRows> centred_;
 };
 
-// Shift and scale that centre columns; those that are constant become 0. Both (1, d).
+// Shift and scale that centre columns; those that are constant become 0. Where a few columns have nearly all of the
+// variance, because their unit is another, all columns also get deviation 1: otherwise those few would hide the others.
+// Both (1, d).
 void centre(const Moments& moments, Matrix<float>& shift, Matrix<float>& scale);
 
 }  // namespace lacuna

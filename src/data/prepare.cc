@@ -131,6 +131,13 @@ Csr gather(const Csr& csr, const std::vector<std::uint32_t>& rows, const Squash&
   return {std::move(start), std::move(index), std::move(value), csr.columns};
 }
 
+Csr scale_columns(Csr csr, std::span<const float> scale) {
+  Matrix<float> value(1, csr.value.cols());
+  for (std::size_t p = 0; p < value.cols(); ++p) value(0, p) = csr.value(0, p) * scale[csr.index(0, p)];
+  csr.value = std::move(value);
+  return csr;
+}
+
 void fit_scaling(const View& view, const std::vector<std::uint32_t>& rows, Preparation::ViewMap& map) {
   const Moments m = moments(view, rows);
   for (std::size_t j = 0; j < map.columns; ++j) {
@@ -266,10 +273,13 @@ Principal directions_of(Observed& observed, std::size_t K, const PrepareOptions&
     std::vector<std::uint32_t> all(rows.size());
     std::iota(all.begin(), all.end(), 0u);
     centre(moments(gathered, all), map.shift, map.scale);
-    return principal_directions(std::get<Csr>(gathered.features), map.shift.row(0), K, seed);
+    Matrix<float> shift(1, map.columns);
+    for (std::size_t j = 0; j < map.columns; ++j) shift(0, j) = map.shift(0, j) * map.scale(0, j);
+    const Csr scaled = scale_columns(std::get<Csr>(gathered.features), map.scale.row(0));
+    return principal_directions(scaled, shift.row(0), K, seed);
   }
   if (rows.size() * map.columns * sizeof(float) > options.most_bytes) {
-    centre(means_of(ViewStrips(view, rows, squash_of(map))), map.shift, map.scale);
+    centre(moments(ViewStrips(view, rows, squash_of(map))), map.shift, map.scale);
     const ViewStrips centred(view, rows, squash_of(map), map.shift.row(0), map.scale.row(0));
     return principal_directions(centred, K, seed);
   }

@@ -3,7 +3,8 @@
 //   none      as they are
 //   zscore    each feature to mean 0 and (population) standard deviation 1; without variance: 0
 //   minmax    each feature to [0, 1] (clamped when applied)
-//   pca       centred, projected on the leading directions, one scale
+//   pca       centred, projected on the leading directions, one scale; each column to deviation 1 first where units
+//             differ (data/observed.h)
 //   log-pca   sign(x) log(1 + s|x|) first, then as pca
 //   root-pca  sign(x) |x|^(1/4) first, then as pca: needs no scale s (docs/best.md); pca where both signs
 //             are common

@@ -8,8 +8,8 @@
 
 namespace lacuna {
 
-// One sentence for each view that does not vary in the training rows, whose values are beyond what can be computed
-// with, or in which a few large columns hide the others; only where all preparations of it agree.
+// One sentence for each view that does not vary in the training rows, or whose values are beyond what can be computed
+// with; only where all preparations of it agree.
 std::vector<std::string> check_preparations(const std::vector<Preparation>& preparations, const Selection& train);
 
 }  // namespace lacuna

@@ -1,5 +1,6 @@
 #include "methods/model_card.h"
 
+#include <algorithm>
 #include <cmath>
 
 #include "base/text.h"
@@ -13,6 +14,8 @@ std::string preparation_text(const Preparation::ViewMap& view) {
   if (view.log_scale > 0) steps.push_back(fmt::format("sign(x) log(1 + {:.4g} |x|)", view.log_scale));
   if (view.power > 0) steps.push_back(fmt::format("sign(x) |x|^{:.3g}", view.power));
   if (!view.directions.empty()) {
+    if (std::ranges::any_of(view.scale.row(0), [](float scale) { return scale != 0 && scale != 1; }))
+      steps.push_back("each column to standard deviation 1, because their units differ");
     steps.push_back(
         fmt::format("centred, {} of {} principal directions", view.directions.cols(), view.columns));
     if (!view.kernel.empty())
