@@ -415,7 +415,8 @@ TEST(Prepare, HugeValuesAreBounded) {
           most = std::max(most, std::abs(x));
         }
       EXPECT_GT(most, 0) << kind;
-      if (std::string(kind).starts_with("log") || std::string(kind).starts_with("root")) continue;  // they go on growing
+      if (std::string(kind).starts_with("log") || std::string(kind).starts_with("root"))
+        continue;  // they go on growing
       EXPECT_EQ(large, larger) << kind;
       EXPECT_EQ(large, largest) << kind;
     }
@@ -566,7 +567,8 @@ TEST(Prepare, ViewsThatAreLostAreRemarkedOn) {
     data.rows = 60;
     Matrix<float> values = planted(60, 12, 3);
     for (std::size_t i = 0; i < values.rows(); ++i)
-      for (std::size_t j = 0; j < values.cols(); ++j) values(i, j) = (values(i, j) - 5) * (j == 0 ? first : others);
+      for (std::size_t j = 0; j < values.cols(); ++j)
+        values(i, j) = (values(i, j) - 5) * (j == 0 ? first : others);
     data.views.push_back({"v", Table<float>(std::move(values)), {}, ""});
     std::vector<PrepareOptions> forms;
     for (const auto& kind : kinds) forms.emplace_back().kind = kind;
@@ -593,7 +595,8 @@ TEST(Prepare, UnitsOfAFewColumnsAreTakenAway) {
         if (sparse) {
           auto& csr = std::get<Csr>(view.features);
           Matrix<float> values(1, csr.value.cols());
-          for (std::size_t p = 0; p < values.cols(); ++p) values(0, p) = scaled(csr.index(0, p), csr.value(0, p));
+          for (std::size_t p = 0; p < values.cols(); ++p)
+            values(0, p) = scaled(csr.index(0, p), csr.value(0, p));
           csr.value = Table<float>(std::move(values));
         } else {
           Matrix<float> values(80, 30);

@@ -56,7 +56,8 @@ Moments moments_dense(const View& view, const std::vector<std::uint32_t>& rows) 
   divide(m.mean, rows.size());
   for_slabs(view, rows, [&](std::size_t first, std::size_t count) {
     parallel_for(d, grain(d), [&](std::size_t begin, std::size_t end) {
-      add_squares(count, begin, end, [&](std::size_t i) { return table.row(rows[first + i]); }, m);
+      add_squares(
+          count, begin, end, [&](std::size_t i) { return table.row(rows[first + i]); }, m);
     });
   });
   divide(m.deviation, rows.size());
@@ -117,7 +118,8 @@ Moments moments(const Strips& X) {
   divide(m.mean, X.rows());
   X.each([&](std::size_t, MatrixView<const float> strip) {
     parallel_for(d, grain(d), [&](std::size_t begin, std::size_t end) {
-      add_squares(strip.rows, begin, end, [&](std::size_t i) { return strip.row(i); }, m);
+      add_squares(
+          strip.rows, begin, end, [&](std::size_t i) { return strip.row(i); }, m);
     });
   });
   divide(m.deviation, X.rows());

@@ -403,9 +403,7 @@ void PrepareOptions::declare(Options& options) {
   const auto group = options.group("preparation of the inputs");
   options.add("prepare", kind, "preparation of every view").choices(prepare_kinds());
   options.add("prepare-view", per_view, "preparation of single views: name=kind").metavar("NAME=KIND");
-  options.add("components", components, "maximum number of principal directions")
-      .range(1, 65536)
-      .symbol("K");
+  options.add("components", components, "maximum number of principal directions").range(1, 65536).symbol("K");
   options
       .add("kernel-components", kernel_components,
            "maximum number of Gaussian kernel coordinates (rbf kinds); 0 = as many as directions")
@@ -452,7 +450,8 @@ std::vector<Preparation> Preparation::fit(const Selection& train, const std::vec
 
 // Many small views: each thread fits one after the other, because most of a fit is done by one thread. Few or large ones:
 // all threads fit each, and what a view's preparations share is released before the next view.
-std::vector<Preparation> Preparation::fit_views(const Selection& train, const std::vector<PrepareOptions>& forms,
+std::vector<Preparation> Preparation::fit_views(const Selection& train,
+                                                const std::vector<PrepareOptions>& forms,
                                                 const std::vector<std::size_t>& views) {
   constexpr std::size_t kMostNumbers = std::size_t{1} << 28;  // of views that are at work at the same time
   std::size_t columns = 0;
