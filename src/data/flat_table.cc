@@ -364,6 +364,8 @@ bool parse_yes_no(std::string_view cell, float& out) {
 }
 
 std::string why_no_float(double value, std::string_view shown) {
+  if (std::isinf(value))
+    return fmt::format("'{}' is not a finite number; leave the cell empty if the value is missing", shown);
   if (std::abs(value) > std::numeric_limits<float>::max())
     return fmt::format("{} is beyond the range of float32 (3.4e38); scale the column", shown);
   return fmt::format("float32 cannot represent {} exactly; write it with a decimal point if rounding is meant",
