@@ -573,12 +573,18 @@ TEST(Prepare, ViewsThatAreLostAreRemarkedOn) {
     std::vector<PrepareOptions> forms;
     for (const auto& kind : kinds) forms.emplace_back().kind = kind;
     const Selection all = select_all(data);
-    const auto found = check_preparations(Preparation::fit(all, forms, one_rank()), all);
+    const std::vector<Preparation> fitted = Preparation::fit(all, forms, one_rank());
+    for (const Preparation& one : fitted) {
+      const Items prepared = one.apply(all, false);
+      for (const float x : std::as_const(prepared.X[0]).values()) EXPECT_TRUE(std::isfinite(x));
+    }
+    const auto found = check_preparations(fitted, all);
     return found.empty() ? std::string() : found[0];
   };
   EXPECT_EQ(remarks(1, 1, {"root-pca"}), "");
   EXPECT_EQ(remarks(10, 1, {"root-pca"}), "");
   EXPECT_EQ(remarks(1000, 1, {"root-pca"}), "");  // columns are put on one scale
+  EXPECT_EQ(remarks(1, 1e-40f, {"pca"}), "");     // and the scale of a column that hardly varies is finite
   EXPECT_NE(remarks(1e30f, 1e30f, {"root-pca"}).find("too large or too small"), std::string::npos);
   EXPECT_NE(remarks(0, 0, {"root-pca"}).find("is the same in all training rows"), std::string::npos);
   EXPECT_NE(remarks(0, 0, {"zscore"}).find("is the same in all training rows"), std::string::npos);

@@ -8,7 +8,6 @@
 #include "data/strips.h"
 
 namespace lacuna {
-
 namespace {
 
 // Of d columns with variances v, (Σv)² / Σv² count: d if all are alike, 1 if one has all the variance. Below √d their
@@ -26,11 +25,14 @@ bool units_differ(const Moments& m) {
 }  // namespace
 
 void centre(const Moments& m, Matrix<float>& shift, Matrix<float>& scale) {
+  constexpr double kLeastDeviation = 1e-30;  // so that the scale is finite
   const bool level = units_differ(m);
   for (std::size_t j = 0; j < shift.cols(); ++j) {
     const bool constant = !(m.low[j] < m.high[j]);
     shift(0, j) = constant ? m.low[j] : static_cast<float>(m.mean[j]);
-    scale(0, j) = constant ? 0.f : level ? static_cast<float>(1 / m.deviation[j]) : 1.f;
+    scale(0, j) = constant ? 0.f
+                  : level  ? static_cast<float>(1 / std::max(m.deviation[j], kLeastDeviation))
+                           : 1.f;
   }
 }
 
